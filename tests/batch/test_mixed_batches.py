@@ -45,6 +45,7 @@ def test_one_pool_is_the_same_as_none():
     assert pooled == plain == Batch(plain.tasks, pools=(Pool(A30, 2),))
     assert Batch(plain.tasks, A30, 2, by_kind).operations.create == plain.operations.create
     assert batch_digest(pooled) == batch_digest(plain)
+    assert refused(Batch, TWO.tasks, pools=(Pool(A30), Pool(A100, 1))) == ["pools[0].count"]
 
 
 def test_with_mig_off_only_the_whole_gpu_counts():

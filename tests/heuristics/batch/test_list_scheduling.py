@@ -129,6 +129,11 @@ def test_it_is_close_to_the_optimum(scaling: ScalingName) -> None:
         assert optimum * (1 - 1e-9) <= found <= optimum * 1.005
 
 
+def test_it_ends_without_a_limit() -> None:
+    batch = generate_batch(6, seed=2)
+    assert makespan(batch, "search", workers=1) <= makespan(batch, "far")
+
+
 def test_too_many_choices_keep_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load_search, "_MAX_CHOICES", 3)
     monkeypatch.setattr(load_search, "LoadSearch", None)
