@@ -11,6 +11,8 @@ from typer.main import get_command
 
 from mig_opt.cli.app import command_line
 from mig_opt.cli.commands import COMMANDS
+from mig_opt.cli.screens import show_report
+from mig_opt.method.report import Report, Table
 from mig_opt.texts import seconds
 
 HEAVY = {"ortools", "pulp", "matplotlib", "networkx", "numpy", "rich", "mig_opt.files.kinds", "mig_opt.instances"}
@@ -65,6 +67,21 @@ def test_seconds_of_any_magnitude_stay_short():
     figures = (0.0, 0.001, -2.5, 9999999.0, 1e7, 1e300, float("inf"))
     texts = ["0.000", "0.001", "-2.500", "9999999.000", "1.00000e+07", "1.00000e+300", "-"]
     assert list(map(seconds, figures)) == texts
+
+
+def test_columns_give_way_as_their_marks_say(capsys, monkeypatch):
+    def shown(width, *columns, cells):
+        monkeypatch.setenv("COLUMNS", str(width))
+        show_report(Report(parts=[Table(columns, [cells])]))
+        return capsys.readouterr().out.splitlines()
+
+    words = "several words, the longest of which has ", "w" * 25
+    lines = shown(40, "name", "~text", cells=["x" * 12, "".join(words)])
+    assert max(map(len, lines)) <= 40
+    assert any(words[1] in line for line in lines)
+    assert max(map(len, shown(40, "name", "/text", cells=["x" * 20, "y" * 100]))) <= 40
+    (line,) = shown(20, "name", ">figure", cells=["x" * 12, "123456789.123"])[2:]
+    assert line.split() == ["x" * 12, "123456789.123"]
 
 
 def test_numbers_for_which_a_terminal_is_too_narrow_are_not_lost(run, monkeypatch):

@@ -83,6 +83,8 @@ def test_deployments_keep_the_gpus_of_the_state(run: Command, tmp_path: Path) ->
     assert "GPUS=(GPU-b GPU-d)\n" in run("deploy", "parvagpu-s1", "--from", path, "--export", "nvidia-smi").out
     assert run("services", "script", "parvagpu-s1", plan, out).code == 0
     assert "\nGPUS=(GPU-b GPU-d)\nNAMES" in out.read_text().replace("\n# What messages call each of them.", "")
+    assert run("services", "script", "parvagpu-s1", plan, out, "--devices", "5,6").code == 0
+    assert "\nGPUS=(5 6)\n" in out.read_text()
     parted = run("deploy", "parvagpu-s1", "--from", path, "--export", "mig-parted")
     assert re.findall(r"devices: \[(.*)\]", parted.out) == ["1", "3"]
     # The second GPU that is needed is a new one, of which nobody knows where it is.

@@ -8,6 +8,7 @@ from online_worlds import job, trace
 
 from mig_opt import Job, Trace, generate_trace, get_gpu
 from mig_opt.errors import InputError
+from mig_opt.models.fleet.admission import acceptance_bound
 from mig_opt.simulation import simulate
 from mig_opt.views import plot
 from mig_opt.views.fleet.fleets import acceptance_steps
@@ -26,9 +27,17 @@ def test_the_bound_holds_for_all_that_are_drawn() -> None:
     whose = " that gives what is asked for"
     for shown, bound, of in (([one], 50.0, whose), ([one, two], 100.0, "")):
         figure = plot(shown)
-        assert artists(figure, "upper-bound:0")["upper-bound:0"].get_xdata()[0] == pytest.approx(bound)
+        bars, limits = artists(figure, "bar:"), artists(figure, "upper-bound:")
+        assert limits["upper-bound:0"].get_xdata()[0] == pytest.approx(bound)
         assert f"upper bound: no scheduler{of} accepts more" in key(figure)
-        assert all(bar.get_width() <= bound for bar in artists(figure, "bar:0").values())
+        most = acceptance_bound(one.trace, as_asked=bool(of))
+        for number, goal in enumerate(("jobs", "slices", "slice_seconds")):
+            limit = limits[f"upper-bound:{number}"].get_xdata()[0]
+            assert limit == pytest.approx(100 * getattr(most, goal))
+            for index, each in enumerate(shown):
+                width = bars[f"bar:{number}:{index}"].get_width()
+                assert width == pytest.approx(100 * getattr(each.metrics.acceptance, goal))
+                assert width <= limit + 1e-9
 
 
 def test_simulations_with_and_without_a_queue_are_drawn_apart() -> None:
