@@ -228,7 +228,8 @@ class Planner(ConfigurablePolicy):
             # Jobs have arrived, or one has become urgent: what was planned before might delay it.
             self._plan_anew(cluster, gpu=gpu)
             return
-        self._carry_out(cluster, [gpu])
+        for started in self._plan.advance([gpu]):
+            self._begun(cluster, started)
         small = len(cluster.waiting) * cluster.trace.gpus <= _MAX_JOBS_X_GPUS
         if unexpected or small or not cluster.running or self._nearly_done(cluster):
             self._plan_anew(cluster, None if unexpected or not cluster.running else self._plan, gpu)
@@ -277,7 +278,8 @@ class Planner(ConfigurablePolicy):
             self._next_urgent = choice.next_urgent
             if search.complete and self._follow_simple(cluster, choice, search.objective, gpu):
                 break
-            self._carry_out(cluster, self._plan.gpus)
+            for job in self._plan.advance(self._plan.gpus):
+                self._begun(cluster, job)
             if not self._nearly_done(cluster):
                 break
 
@@ -339,12 +341,6 @@ class Planner(ConfigurablePolicy):
         mean = self._job_seconds / elapsed if elapsed > 0 else float(self._in_system)
         goal = _GOALS[self.goal]
         return Stakes(goal.last * mean, goal.beyond * mean, goal.tolerance, self.tardiness * goal.tardiness)
-
-    def _carry_out(self, cluster: Cluster, gpus: list[int]) -> None:
-        self._plan.advance(gpus)
-        for job in self._plan.started:
-            self._begun(cluster, job)
-        self._plan.started.clear()
 
     def _begun(self, cluster: Cluster, job: int) -> None:
         """Note when a job that has its place now is expected to end."""

@@ -55,7 +55,6 @@ class Plan:
         self.instances: dict[int, list[PlannedInstance]] = defaultdict(list)
         # operations of each GPU that are to come, in order
         self.operations: dict[int, deque[PlannedOperation]] = defaultdict(deque)
-        self.started: list[int] = []  # jobs that the plan has started
         self.cluster = cluster
 
     @property
@@ -71,20 +70,22 @@ class Plan:
                 if job in instance.jobs:
                     instance.jobs.remove(job)
 
-    def advance(self, gpus: Iterable[int]) -> None:
-        """Take all steps on some GPUs that are possible now."""
+    def advance(self, gpus: Iterable[int]) -> list[int]:
+        """Take all steps on some GPUs that are possible now; return the jobs that have started."""
+        started: list[int] = []
         for gpu in gpus:
-            while self._start(gpu) or self._operate(gpu):
+            while self._start(gpu, started) or self._operate(gpu):
                 pass
+        return started
 
-    def _start(self, gpu: int) -> bool:
+    def _start(self, gpu: int, started: list[int]) -> bool:
         """Let an instance that is idle run its next job, if there is one; forget instances that have none."""
         instances = self.instances.get(gpu, [])
         for instance in instances:
             if instance.jobs and self.cluster.states[gpu].idle >> instance.placement & 1:
                 job = instance.jobs.popleft()
                 self.cluster.start(job, gpu, instance.placement)
-                self.started.append(job)
+                started.append(job)
                 return True
         if instances:
             self.instances[gpu] = [instance for instance in instances if instance.jobs]
