@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Generic, TypeVar
 
 from mig_opt.errors import PolicyError
-from mig_opt.fleet.log import CREATE, DESTROY, Log
+from mig_opt.fleet.log import CREATE, DESTROY, KINDS, Log
 from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.geometry import Geometry, GpuState, NumberedPlace, members
 
@@ -155,13 +155,11 @@ class FleetInstances(GpuStates):
         self.actions = 0  # number of actions so far
         self._driver = [0.0] * trace.gpus
         self._ready: dict[NumberedPlace, float] = {}
-        profiles = [placement.profile for placement in geometry.placements]
         for gpu in () if geometry.gpu.mig else range(trace.gpus):
             self._become(gpu, 0, self._at_first(gpu))
-        self._operation_seconds = (
-            tuple(trace.operations.of("create", profile) for profile in profiles),
-            tuple(trace.operations.of("destroy", profile) for profile in profiles),
-        )
+        self._operation_seconds = [
+            tuple(trace.operations.of(kind, placement.profile) for placement in geometry.placements) for kind in KINDS
+        ]
 
     def ready(self, gpu: int, placement: int) -> float:
         """Return the second from which an instance can be used by the next job, or destroyed.
@@ -252,10 +250,8 @@ class FleetInstances(GpuStates):
 
     def _check_place(self, gpu: int, placement: int) -> None:
         """Refuse a GPU or a placement that does not exist, or a GPU that has left."""
-        for kind, number, count in (
-            ("GPU", gpu, len(self.states)),
-            ("placement", placement, len(self.geometry.placements)),
-        ):
+        counts = {"GPU": (gpu, len(self.states)), "placement": (placement, len(self.geometry.placements))}
+        for kind, (number, count) in counts.items():
             if not 0 <= number < count:
                 raise PolicyError(f"there is no {kind} {number}; they are numbered from 0 to {count - 1}")
         if not self.present(gpu):

@@ -50,6 +50,8 @@ def test_single_rules(migrations: list[Migration], expected: list[tuple[Code, st
 
 
 def test_promises() -> None:
+    found = validate_migrations(STATE, [TO_6])
+    assert str(found) == f"valid, fragmentation {found.fragmentation:.3f}"
     assert codes(TO_6, room=[(0, "3g.20gb", 0), (1, "2g.10gb", 4)], within_gpus=True, most_migrations=1) == []
     away = Migration(0, "1g.5gb", 0, 1, 4)
     assert codes(away, within_gpus=True) == [(Code.OTHER_GPU, "migrations[0].to_gpu")]
