@@ -11,6 +11,7 @@ The loops are in C: ``mig_opt/native/pricing.c``.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -114,6 +115,9 @@ class PricingProblem:
         self._knapsacks = {use: np.zeros((count + 1, size), np.int32) for use in branches.uses}
         self._orders = order_rows(branches.orders)
         self._inner_orders = [order_rows(branch.orders) for branch in branches.branches]
+        # for each branch, itself after all that can be inside of it
+        inside = [itertools.chain(*branch.orders) for branch in branches.branches]
+        self._needed_for = [sorted({at, *some}) for at, some in enumerate(inside)]
         self._outermost = [at for at in range(len(branches.branches)) if at not in self._inner]
         self._work = np.empty((count + 1, size), np.int32)
         # True: the last destruction on each path is spared; False: none is.
@@ -126,28 +130,36 @@ class PricingProblem:
         places = sum(len(use.kinds) for branch in self._branches.branches for use in branch.uses)
         return _HIGHEST // (places * len(max(self._branches.orders, key=len)) + 1)
 
-    def set_dual_prices(self, prices: npt.NDArray[np.floating], scale: float | None = None) -> None:
-        """Set the dual prices, shape (tasks,), not negative and not all 0; times ``scale`` they are rounded down."""
+    def set_dual_prices(
+        self, prices: npt.NDArray[np.floating], scale: float | None = None, member: int | None = None
+    ) -> None:
+        """Set the dual prices, shape (tasks,), not negative and not all 0; times ``scale`` they are rounded down.
+
+        If only one ``member`` is to be filled, tables are computed for its branch alone, by index, which is quicker.
+        """
         scale = self.highest / float(prices.sum()) if scale is None else scale
         self._dual_prices = np.floor(prices * scale).astype(np.int32)
         self.value = int(self._dual_prices.sum())
-        for use, table in self._knapsacks.items():
-            fill_knapsack(self._times[use], self._dual_prices, table)
-        for at, branch in enumerate(self._branches.branches):
+        branches = self._branches.branches
+        some = range(len(branches)) if member is None else self._needed_for[member]
+        for use in {use for at in some for use in branches[at].uses}:
+            fill_knapsack(self._times[use], self._dual_prices, self._knapsacks[use])
+        for at in some:
+            branch = branches[at]
             for spared in (False, True):
                 members, inside = self._members[spared], self._inside[spared][at]
                 inside[:] = 0
                 combine_in_orders(members, self._inner_orders[at], self._wait, inside)
             if at in self._inner:
                 for spared in (False, True):
-                    member = self._members[spared][at]
-                    member[:] = -1
+                    values = self._members[spared][at]
+                    values[:] = -1
                     for use in branch.uses:
                         for within, operations in self._ends(use, spared):
                             self._work[0] = self._inside[within][at]
                             fill_knapsack(self._times[use], self._dual_prices, self._work)
-                            late = min(operations, len(member))
-                            np.maximum(member[late:], self._work[-1, : len(member) - late], out=member[late:])
+                            late = min(operations, len(values))
+                            np.maximum(values[late:], self._work[-1, : len(values) - late], out=values[late:])
 
     def _ends(self, use: Use, spared: bool) -> tuple[tuple[bool, int], ...]:
         """Return for each case: True if the last destruction inside is spared, and the grains of operations."""

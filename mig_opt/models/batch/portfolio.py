@@ -227,13 +227,13 @@ class Portfolio:
     def _time(self, places: Sequence[int], searched: float) -> bool:
         """Run outer placements before inner ones; if that is not far from the best, find the best order of operations.
 
-        The latter is left for later, and False returned, if it has taken too much of the time already.
+        The latter is left for later, and False returned, if another model would take too much of the time.
         """
         search = self.search
         ticks = search.report_nested(places)
         if search.building > _MAX_BUILD_SECONDS or ticks > _NEAR * search.upper:
             return True
-        if self._polishing > _POLISHING_SHARE * (searched + 1.0):
+        if self._polishing + search.building > _POLISHING_SHARE * (searched + 1.0):
             return False
         before = search.control.clock
         search.polish(places, share=_POLISH_SHARE)

@@ -69,7 +69,7 @@ def test_patterns_have_the_value_in_the_tables_and_fit(gpu: str) -> None:
     problem = IntegerBatch(generate_batch(7, gpu=gpu, seed=3))
     branches = branches_of(problem)
     most = 4 * 10**4
-    prices = PricingProblem(problem, branches, most, 40)
+    prices, alone = (PricingProblem(problem, branches, most, 40) for _ in range(2))
     rng = np.random.default_rng(5)
     for _ in range(3):
         values = rng.uniform(1, 1000, 7)
@@ -80,6 +80,9 @@ def test_patterns_have_the_value_in_the_tables_and_fit(gpu: str) -> None:
             for order, value in zip(branches.orders, best, strict=True):
                 if value > 0:
                     members = [prices.filled(at, place, ticks) for place, at in enumerate(order)]
+                    for place, at in enumerate(order):
+                        alone.set_dual_prices(values, member=at)
+                        assert alone.filled(at, place, ticks) == members[place]
                     pattern = prices.pattern(members)
                     assert prices.ticks_within(pattern) <= ticks
                     share = sum(values[task] for task in pattern.tasks) / values.sum()
