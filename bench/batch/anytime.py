@@ -44,6 +44,11 @@ class Run(NamedTuple):
         """Return the gap after some seconds."""
         return next((gap for second, gap in reversed(self.points) if second <= seconds), 100.0)
 
+    @property
+    def last(self) -> float:
+        """The gap at the end, some hundredths of a second after the limit."""
+        return self.points[-1][1]
+
     def integral(self, seconds: float) -> float:
         """Return the mean gap over the first seconds."""
         points = [point for point in self.points if point[0] < seconds]
@@ -121,14 +126,14 @@ def report(kept: Kept, folder: Path) -> None:
         cells = []
         for limit in LIMITS[:-1]:
             found = of(name, limit)
-            cells.append(spread([run.at(limit) for run in found]) if found else "")
+            cells.append(spread([run.last for run in found]) if found else "")
         if any(cells):
             brief.append([name, *cells])
     for key, run in runs.items():
         long = runs.get((*key[:3], f"{LIMITS[-1]:g}"))
         if long is not None and float(key[3]) < LIMITS[-1]:
             pairs += 1
-            worse += run.at(float(key[3])) > _SLACK * long.at(float(key[3])) + _NOISE
+            worse += run.last > _SLACK * long.at(float(key[3])) + _NOISE
     page.section("Runs with less time", f"Of {pairs} such runs {worse} are worse than the long one was at that time.")
     page.lines += [*markdown(["GPUs x tasks", *(f"{limit:g} s" for limit in LIMITS[:-1])], brief), ""]
     rows = [

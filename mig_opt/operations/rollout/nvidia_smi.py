@@ -223,5 +223,8 @@ def _operations(batch: Batch, lifetimes: Sequence[Lifetime]) -> Iterator[tuple[L
         entry = next(entry for entry in waiting if possible(*entry[2:]))
         waiting.remove(entry)
         *_, kind, at = entry
-        (held.add if kind == "create" else held.remove)(at)
+        if kind == "create":
+            held.add(at)
+        else:
+            held.remove(at)
         yield lifetimes[at], kind
