@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from places import SHARED
+from places import PUBLISHED
 
 from mig_opt import GpuModel, catalogue, get_gpu
 
@@ -67,9 +67,9 @@ def test_the_catalogue_makes_sense(gpu: GpuModel) -> None:
         assert sum(placement.profile.compute_slices for placement in partition) <= gpu.compute_slices
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="needs ../shared")
+@pytest.mark.skipif(not PUBLISHED.is_dir(), reason="needs the published data: MIG_OPT_PUBLISHED")
 def test_profiles_as_collected() -> None:
-    collected = json.loads((SHARED / "mig_profiles.json").read_text(encoding="utf-8"))
+    collected = json.loads((PUBLISHED / "mig_profiles.json").read_text(encoding="utf-8"))
     assert set(collected) == {gpu.name for gpu in catalogue()}
     for name, entry in collected.items():
         gpu = get_gpu(name)

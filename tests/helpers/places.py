@@ -1,11 +1,12 @@
-"""Folders that tests read: the project's own, and figures of the sources where they lie beside it."""
+"""Folders that tests read: the project's own, and the data of its sources, where MIG_OPT_PUBLISHED names theirs."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
 DOCS = PROJECT / "docs"
 README = PROJECT / "README.md"
 BENCH = PROJECT / "bench"
-SHARED = PROJECT.parent / "shared" / "data"
+PUBLISHED = Path(os.environ.get("MIG_OPT_PUBLISHED", PROJECT / "published"))

@@ -10,7 +10,7 @@ from decimal import Decimal
 from functools import cache
 
 import pytest
-from places import SHARED
+from places import PUBLISHED
 
 from mig_opt import deploy
 from mig_opt.batch.batch import Task
@@ -21,8 +21,7 @@ from mig_opt.method.result import Status
 from mig_opt.serving.demand import SloRule
 from mig_opt.serving.profile_table import ProfileTable, front
 
-PUBLISHED = SHARED
-needs_published = pytest.mark.skipif(not PUBLISHED.is_dir(), reason="the published figures are not here")
+needs_published = pytest.mark.skipif(not PUBLISHED.is_dir(), reason="needs the published data: MIG_OPT_PUBLISHED")
 
 
 def rows(name: str) -> list[dict[str, str]]:

@@ -6,7 +6,7 @@ import csv
 from collections import Counter
 
 import pytest
-from places import SHARED
+from places import PUBLISHED
 
 from mig_opt import InputError, Status, defragment
 from mig_opt.api.defragment import greedy_migrations
@@ -14,10 +14,10 @@ from mig_opt.api.defragment.references import least_fragmentation
 from mig_opt.instances.fleet.cluster import OPENB_NODES, openb_cluster
 from mig_opt.validation.fleet.migrations import validate_migrations
 
-NODES = SHARED / "alibaba_openb" / "openb_node_list_gpu_node.csv"
+NODES = PUBLISHED / "alibaba_openb" / "openb_node_list_gpu_node.csv"
 
 
-@pytest.mark.skipif(not NODES.is_file(), reason="the published figures are not here")
+@pytest.mark.skipif(not NODES.is_file(), reason="needs the published data: MIG_OPT_PUBLISHED")
 def test_the_nodes_are_those_that_were_published() -> None:
     with NODES.open(encoding="utf-8", newline="") as file:
         counted = Counter((row["model"], int(row["gpu"])) for row in csv.DictReader(file))

@@ -6,7 +6,7 @@ import csv
 import dataclasses
 
 import pytest
-from places import SHARED
+from places import PUBLISHED
 
 from bench.batch import far_measures as of
 from bench.papers import far as paper_far
@@ -29,7 +29,7 @@ def printed(table: str) -> dict[tuple[str, str, str, int], float]:
     }
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="needs ../shared")
+@pytest.mark.skipif(not PUBLISHED.is_dir(), reason="needs the published data: MIG_OPT_PUBLISHED")
 @pytest.mark.parametrize(
     ("table", "file", "figures"),
     [
@@ -41,7 +41,7 @@ def printed(table: str) -> dict[tuple[str, str, str, int], float]:
     ],
 )
 def test_printed_figures_are_those_of_the_paper(table: str, file: str, figures: dict[str, str]) -> None:
-    with (SHARED / "paper_tables" / f"{file}.csv").open(newline="") as lines:
+    with (PUBLISHED / "paper_tables" / f"{file}.csv").open(newline="") as lines:
         expected = {
             (row["configuration"], f"{row.get('times', 'Wide')}Times", name, int(row.get("n", 15))): float(row[column])
             for row in csv.DictReader(lines)

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from places import DOCS, SHARED
+from places import DOCS, PUBLISHED
 
 from bench.papers import measure as papers
 from bench.papers.claims import STORED, Claim, Group, Measured, Reading, Store, Verdict, compare
@@ -32,10 +32,10 @@ NOT_IN_THE_TEXT = {("parvagpu", "program"), ("migm", "tables")}
 """Groups whose printed figures are those of published files, or sums of printed ones."""
 
 
-@pytest.mark.skipif(not (SHARED.parent / "papers").is_dir(), reason="needs ../shared")
+@pytest.mark.skipif(not (PUBLISHED.parent / "papers").is_dir(), reason="needs the published data: MIG_OPT_PUBLISHED")
 @pytest.mark.parametrize("name", papers.PAPERS)
 def test_what_is_called_printed_stands_in_the_paper(name: str) -> None:
-    text = (SHARED.parent / "papers" / f"{name}.txt").read_text(encoding="utf-8")
+    text = (PUBLISHED.parent / "papers" / f"{name}.txt").read_text(encoding="utf-8")
     # Some figures stand there twice in a row, as a number and as a formula.
     text = re.sub(r"(\d+\.\d\d)(?=\1)", r"\1 ", text)
     found = Store(name).in_order(papers.load(name).groups)

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from documents import complaints
 from freeze import HERE
-from places import SHARED
+from places import PUBLISHED
 
 from mig_opt.files.fleet.openb import import_trace
 
-DATA = SHARED / "alibaba_openb"
+DATA = PUBLISHED / "alibaba_openb"
 
 
 def test_pods_that_are_no_jobs_are_counted(tmp_path: Path) -> None:
@@ -23,7 +23,7 @@ def test_pods_that_are_no_jobs_are_counted(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="the published data are not there")
+@pytest.mark.skipif(not DATA.is_dir(), reason="needs the published data: MIG_OPT_PUBLISHED")
 def test_the_published_list() -> None:
     found = import_trace(DATA / "openb_pod_list_default.csv", nodes=DATA / "openb_node_list_gpu_node.csv")
     assert (found.pods, found.trace.gpus) == (8152, 6212)

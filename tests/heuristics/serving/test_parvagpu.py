@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 from demands import A30, A100, control_for, one_model, options, places
-from places import SHARED
+from places import PUBLISHED
 
 from mig_opt import Demand, Deployment, GpuModel, Profile, SloRule, get_gpu, load
 from mig_opt.files.serving.deployments import import_deployment
@@ -217,8 +217,8 @@ COUNTS = {
 
 
 SCENARIOS = range(1, 7)
-PUBLISHED = SHARED / "parvagpu" / "published_deployments"
-needs_published = pytest.mark.skipif(not PUBLISHED.is_dir(), reason="needs the published data")
+DEPLOYMENTS = PUBLISHED / "parvagpu" / "published_deployments"
+needs_published = pytest.mark.skipif(not DEPLOYMENTS.is_dir(), reason="needs the published data: MIG_OPT_PUBLISHED")
 
 
 def scenario(number: int) -> Demand:
@@ -227,7 +227,7 @@ def scenario(number: int) -> Demand:
 
 
 def published(number: int) -> Deployment:
-    (path,) = (PUBLISHED / f"SLO{number}").glob("*.csv")
+    (path,) = (DEPLOYMENTS / f"SLO{number}").glob("*.csv")
     return import_deployment(path, "A100-80GB", demand=scenario(number))
 
 
