@@ -185,10 +185,6 @@ def _of_kinds(
     )
     found = KindsPlan((), exact=False)
     crosses = not limits["within_gpus"] and may_cross(state, [own[0] for own in gpus])
-    # On the only GPU of a kind plans count migrations, whatever their weights.
-    uncounted = not limits["within_gpus"] and any(
-        part.gpus == 1 and any(held.weight != 1 for held in part.instances) for part, _ in state.parts()
-    )
     same = {key: limits[key] for key in ("within_gpus", "per_owner")}
 
     def plan_part(
@@ -220,7 +216,10 @@ def _of_kinds(
     def work() -> None:
         nonlocal found
         found = apart()
-        if crosses or (uncounted and found.results):
+        # On the only GPU of a kind plans count migrations, whatever their weights: that is never more than these.
+        counted = sum(result.objective or 0 for result in found.results)
+        uncounted = control.plan is not None and bool(found.results) and control.plan.weight != counted
+        if crosses or uncounted:
             searched = with_crossings(state, goal, control, offer, apart)
             found = searched if crosses or searched.exact else dataclasses.replace(found, exact=False)
         if found.infeasible:

@@ -269,3 +269,7 @@ def test_weights_count_on_a_gpu_that_is_the_only_one_of_its_kind() -> None:
         result = defragment(state, **goal)
         assert (result.status.value, result.objective, result.lower_bound) == ("optimal", 2, 2), goal
     assert defragment(state, free="gpus").free == (0,)
+    # Nothing moves on one that is full: that says nothing against the proof of the others.
+    held = HeldInstance(0, "1g.5gb", 6, "a"), HeldInstance(1, "4g.24gb", 0, "b", weight=2)
+    full = FleetState(None, 2, held, kinds=(A100, A30))
+    assert defragment(full, most_migrations=0).proven == ("fragmentation", "migrations")
