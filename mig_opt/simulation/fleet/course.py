@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from mig_opt.fleet.log import RunOutcome
 from mig_opt.simulation.fleet.cluster import Cluster, Policy
@@ -27,7 +27,18 @@ class Decision(NamedTuple):
     cluster. Where there are several kinds of GPUs, ``part`` is the index of that which it is about.
     """
 
-    event: str
+    event: Literal[
+        "begin",
+        "arrived",
+        "finished",
+        "failed",
+        "gave_up",
+        "gpu_left",
+        "gpu_returned",
+        "woken",
+        "rejected",
+        "withdrawn",
+    ]
     arguments: tuple[Any, ...] = ()
     part: int = 0
 
@@ -212,7 +223,8 @@ class Course:
             else:
                 cluster.events.join(run, cluster.now)
             return None
-        job, learns = run.job, "finished"
+        job = run.job
+        learns: Literal["finished", "gave_up"] = "finished"
         if run.limit >= 1:
             place = cluster.close(run, RunOutcome.FINISHED)
             cluster.log.finished[job] = cluster.now
