@@ -30,6 +30,13 @@ def test_without_a_file_there_is_no_place(source: str) -> None:
     assert lines[1:] == ["  a: is wrong", "  b: too"]
 
 
+def test_what_a_terminal_would_act_upon_is_spelled_out(tmp_path: Path) -> None:
+    path = tmp_path / "odd.json"
+    path.write_text('{"a": "\x1b[31m \x9b31m", "b": 1}', encoding="utf-8")
+    text = error_text(InputError([Problem("a", "is \x1b[31m or \x9b31m")], str(path)))
+    assert all(sign.isprintable() or sign == "\n" for sign in text)
+
+
 def test_colours_on_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", Terminal())
     monkeypatch.setenv("TERM", "xterm")

@@ -98,6 +98,14 @@ def wrong(there: Library, info: InstanceInfo) -> str:
     return next(problems_of(there, info))
 
 
+def test_seals_cover_every_attribute() -> None:
+    info = library().info(SMALL)
+    for field in dataclasses.fields(info):
+        if field.name != "seal":
+            other = dataclasses.replace(info, **{field.name: "x"})
+            assert other.computed_seal() != info.seal
+
+
 def test_the_library_has_what_it_says() -> None:
     infos = library().infos.values()
     assert {info.kind for info in infos} == set(FILE_KINDS)
