@@ -29,10 +29,13 @@ _ROUNDING = 1e-12  # share of sums that rounding may add or take
 _SCALES = (1.0, 0.8, 0.6, 0.4, 0.2, 0.1, 0.0)  # factors on the first prices that are tried
 
 
-@np.errstate(all="ignore")  # of times that are longer than squares of numbers can be
 def priced_ends(relaxed: Relaxation) -> float:
     """Return a lower bound on the sum of the ends of jobs."""
-    jobs = _PricedJobs(relaxed)
+    with np.errstate(all="ignore"):  # of times that are longer than squares of numbers can be
+        return _best_value(_PricedJobs(relaxed))
+
+
+def _best_value(jobs: _PricedJobs) -> float:
     best, prices = max(
         ((jobs.value(scale * jobs.unfinished)[0], scale * jobs.unfinished) for scale in _SCALES),
         key=lambda each: each[0],

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from mig_opt.fleet.bounds import TraceBounds
     from mig_opt.serving.demand import Demand
 
-_Path = str | os.PathLike[str]
+PathLike = str | os.PathLike[str]
 
 _METADATA: dict[str, dict[str, str | None]] = {
     "png": {"Software": None},
@@ -55,7 +55,7 @@ _SAVING: dict[Any, Any] = {
 }
 
 
-def check_plot_path(path: _Path) -> None:
+def check_plot_path(path: PathLike) -> None:
     """Check, before a long computation, that :func:`mig_opt.plot` will be able to write ``path``.
 
     Parameters
@@ -94,7 +94,7 @@ def draw(scene: Scene) -> Figure:
         return Image(scene).draw()
 
 
-def save(scene: Scene, path: _Path, dpi: float) -> None:
+def save(scene: Scene, path: PathLike, dpi: float) -> None:
     """Write a scene as image or page; the same one gives the same file."""
     from mig_opt.files.documents import write_bytes
 
@@ -156,7 +156,7 @@ def plot(
     schedule: Schedule,
     /,
     *,
-    to: _Path,
+    to: PathLike,
     lower_bound: float | None = None,
     title: str | None = None,
     dpi: float = 150,
@@ -165,17 +165,17 @@ def plot(
 def plot(batch: Batch, plan: Schedule, measured: Schedule, /, *, title: str | None = None) -> Figure: ...
 @overload
 def plot(
-    batch: Batch, plan: Schedule, measured: Schedule, /, *, to: _Path, title: str | None = None, dpi: float = 150
+    batch: Batch, plan: Schedule, measured: Schedule, /, *, to: PathLike, title: str | None = None, dpi: float = 150
 ) -> None: ...
 @overload
 def plot(content: Batch | DayResult, /, *, title: str | None = None) -> Figure: ...
 @overload
-def plot(content: Batch | DayResult, /, *, to: _Path, title: str | None = None, dpi: float = 150) -> None: ...
+def plot(content: Batch | DayResult, /, *, to: PathLike, title: str | None = None, dpi: float = 150) -> None: ...
 @overload
 def plot(deployment: Deployment, /, *, demand: Demand | None = None, title: str | None = None) -> Figure: ...
 @overload
 def plot(
-    deployment: Deployment, /, *, to: _Path, demand: Demand | None = None, title: str | None = None, dpi: float = 150
+    deployment: Deployment, /, *, to: PathLike, demand: Demand | None = None, title: str | None = None, dpi: float = 150
 ) -> None: ...
 @overload
 def plot(requests: RequestSimulation, /, *, promise: float | None = None, title: str | None = None) -> Figure: ...
@@ -184,7 +184,7 @@ def plot(
     requests: RequestSimulation,
     /,
     *,
-    to: _Path,
+    to: PathLike,
     promise: float | None = None,
     title: str | None = None,
     dpi: float = 150,
@@ -202,13 +202,13 @@ def plot(
     simulations: Simulation | Sequence[Simulation],
     /,
     *,
-    to: _Path,
+    to: PathLike,
     bounds: TraceBounds | Acceptance | None = None,
     title: str | None = None,
     dpi: float = 150,
 ) -> None: ...
 def plot(
-    content: Any, /, *more: Any, to: _Path | None = None, title: str | None = None, dpi: float = 150, **options: Any
+    content: Any, /, *more: Any, to: PathLike | None = None, title: str | None = None, dpi: float = 150, **options: Any
 ) -> Any:
     """Draw a batch, a schedule, an execution, a deployment, a day, latencies, or simulations.
 
