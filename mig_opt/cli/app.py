@@ -133,8 +133,12 @@ def command_line(first: str = "", *, listed: bool = False) -> typer.Typer:
             app.add_typer(groups[group], name=group)
         module = importlib.import_module(f"mig_opt.cli.{COMMANDS[name]}")
         function = getattr(module, name.replace(" ", "_"))
-        groups[group].command(last, cls=Explained, **_help(function))(called(function) if not listed else lambda: None)
+        groups[group].command(last, cls=Explained, **_help(function))(_listed if listed else called(function))
     return app
+
+
+def _listed() -> None:
+    """Stand for a command that is not called."""
 
 
 def _help(function: Callable[..., Any]) -> dict[str, Any]:

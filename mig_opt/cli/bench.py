@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from mig_opt.cli import options
 from mig_opt.cli.answers import Answer, Call, code_of, contradicting
@@ -47,8 +47,16 @@ def bench(
         at_once = jobs if jobs is not None or scheduler is not None else 1
         with call.bar("runs") as bar:
             try:
-                how: dict[str, Any] = {"jobs": at_once, "scheduler": scheduler, "keep": keep, "retry": retry}
-                run_study(plan, results, folder=study.parent, progress=StudyBar(bar), **how)
+                run_study(
+                    plan,
+                    results,
+                    folder=study.parent,
+                    jobs=at_once,
+                    scheduler=scheduler,
+                    keep=keep,
+                    retry=retry,
+                    progress=StudyBar(bar),
+                )
             except KeyboardInterrupt:
                 interrupted = True
             except SourcesChangedError as error:

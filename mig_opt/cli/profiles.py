@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, cast
 
 from mig_opt.cli.answers import NOTHING, Answer, Call, File, Product, code_of, made
 from mig_opt.cli.checks import options_named
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mig_opt import ProfileTable
+    from mig_opt.files.serving.benchmarks import Format
     from mig_opt.operations.execute.profiles import ProfilePlan
 
 _OPTIONS = {name: f"--{name}" for name in ("gpu", "format", "names", "size", "batch", "processes", "quantile")}
@@ -55,9 +56,19 @@ def services_import(
 
     share = None if quantile == "mean" else call.attempt(parsed_share, "--quantile", quantile)
     call.begin(profiles=output)
-    how: dict[str, Any] = {"gpu": gpu, "names": names, "model": model, "size": size, "batch": batch, "format": form}
     with options_named({**_OPTIONS, "memory_gb": "--memory-gb", "paths": "SOURCE"}):
-        tables = import_benchmarks(*source, processes=processes, quantile=share, memory_gb=memory_gb, **how)
+        tables = import_benchmarks(
+            *source,
+            format=cast("Format | None", form),
+            gpu=gpu,
+            names=names,
+            model=model,
+            size=size,
+            batch=batch,
+            processes=processes,
+            quantile=share,
+            memory_gb=memory_gb,
+        )
     return made("profiles", tables, output, PROFILES.to_json, profiles_report(tables))
 
 

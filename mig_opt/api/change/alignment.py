@@ -187,10 +187,16 @@ def _seated(
     waiting = [segment for segment in segments if segment.profile == name]
     free = list(starts)
 
-    for stays in (True, False):
+    def stays(segment: Segment, start: int) -> bool:
+        return old.get((name, start)) == _filling(segment)
+
+    def was_there(segment: Segment, start: int) -> bool:
+        return segment.start == start
+
+    for fits in (stays, was_there):
         for segment in list(waiting):
-            fits = (at for at in free if (old.get((name, at)) == _filling(segment) if stays else at == segment.start))
-            if (start := next(fits, None)) is not None:
+            start = next((start for start in free if fits(segment, start)), None)
+            if start is not None:
                 waiting.remove(segment)
                 free.remove(start)
                 yield segment, start

@@ -203,6 +203,7 @@ def _change_plan(problem: ChangeProblem, parts: Sequence[_Part]) -> ChangePlan:
     # A part may last longer than it must, as long as another one that cannot be shorter lasts no less.
     shortest = fewest and (not whole.ticks or any(part.shortest and part.plan.ticks == whole.ticks for part in parts))
     cut = tuple(segment for index in interrupted if (segment := moves[index].ends) is not None)
-    proven, duration = ("interruptions", "duration")[: fewest + shortest], max((s.end for s in steps), default=0.0)
+    duration = max((step.end for step in steps), default=0.0)
+    proven = ("interruptions", "duration")[: fewest + shortest]
     method: Literal["exact", "heuristic"] = "exact" if any(part.asked for part in parts) else "heuristic"
     return ChangePlan(problem.gpus, problem.kept, steps, cut, duration, proven, method, problem.devices)

@@ -148,8 +148,9 @@ def defragment(
             places = (goal.places(found.masks) or ()) if goal.wanted else ()
             there = ((gpu, geometry.placements[place]) for gpu, place in places)
             room = [(gpu, placement.profile.name, placement.start) for gpu, placement in there]
-            known = {"fragmentation": fleet.mean(fleet.cost(found.masks)), "weight": found.weight}
-            control.report_plan(_plan(state, migrations, room, free=free, per_owner=per_owner, **known))
+            mean = fleet.mean(fleet.cost(found.masks))
+            plan = _plan(state, migrations, room, mean, found.weight, free=free, per_owner=per_owner)
+            control.report_plan(plan)
 
     def facts(_: MigrationPlan | None) -> dict[str, Any]:
         found = planner.found
@@ -164,8 +165,11 @@ def defragment(
 
     control = Control[MigrationPlan](settings, judge=worth)
     planner = Planner(fleet, goal, within=within_gpus, most_moves=most_migrations, limits=control, report=report)
-    known: dict[str, Any] = {"room": wanted, "free": free, "limits": limits}
-    return _run(state, control, planner.run, facts, optimal=lambda: "migrations" in planner.proven, **known)
+
+    def optimal() -> bool:
+        return "migrations" in planner.proven
+
+    return _run(state, control, planner.run, facts, room=wanted, free=free, limits=limits, optimal=optimal)
 
 
 def _of_kinds(
@@ -201,8 +205,9 @@ def _of_kinds(
             own = weights.pop((step.gpu, step.profile, step.start))
             weights[step.to_gpu, step.new_profile, step.to_start] = own
             weight += own
-        known = {"fragmentation": _fragmentation(state.after(migrations)), "weight": weight}
-        control.report_plan(_plan(state, migrations, places, free=free, per_owner=limits["per_owner"], **known))
+        mean = _fragmentation(state.after(migrations))
+        plan = _plan(state, migrations, places, mean, weight, free=free, per_owner=limits["per_owner"])
+        control.report_plan(plan)
 
     def apart(begin: Sequence[Migration] = ()) -> KindsPlan:
         """Plan each kind apart after some migrations."""
@@ -286,14 +291,17 @@ def _plan(
     state: FleetState,
     migrations: Sequence[Migration],
     room: Sequence[tuple[int, str, int]],
+    fragmentation: float,
+    weight: int,
     *,
     free: str | None,
     per_owner: int | None,
-    **known: Any,
 ) -> MigrationPlan:
     rounds = rounds_of(state, migrations, per_owner)
     after = state.after(migrations).free(free) if free else ()
-    return MigrationPlan(tuple(migrations), room=tuple(room), rounds=rounds, free=after, **known)
+    return MigrationPlan(
+        tuple(migrations), room=tuple(room), rounds=rounds, free=after, fragmentation=fragmentation, weight=weight
+    )
 
 
 def _fragmentation(state: FleetState) -> float:

@@ -41,9 +41,18 @@ def generate(
 
     # The function refuses other names.
     names: dict[str, Any] = {"scaling": scaling, "times": times, "variant": variant, "decided_by": decided_by}
-    figures: dict[str, Any] = {"p_sup": p_sup, "seed": seed, "decimals": decimals, "memory_bound": memory_bound}
     with call.step():
-        batch = generate_batch(n, gpu=gpu, gpus=gpus, shuffle=shuffle, **names, **figures)
+        batch = generate_batch(
+            n,
+            gpu=gpu,
+            gpus=gpus,
+            p_sup=p_sup,
+            seed=seed,
+            decimals=decimals,
+            shuffle=shuffle,
+            memory_bound=memory_bound,
+            **names,
+        )
         check_number_of_gpus(gpus)
     call.begin(batch=output)
     return made("batch", batch, output, BATCH.to_json)

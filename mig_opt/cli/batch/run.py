@@ -6,7 +6,7 @@ import contextlib
 from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument
 
@@ -128,9 +128,18 @@ def run(
             return _split(plan_of_nodes(problem, plan, words, names, user=user, replan=share), split)
         if dry_run:
             return Answer(_rehearsal(problem, plan, words, names, engine=engine, user=user))
-        how: dict[str, Any] = {"journal": path, "devices": names, "user": user, "engine": engine, "replan": share}
         with shown_execution(quiet=call.quiet) as observe:
-            execution = run_schedule(problem, plan, words, observe=observe, **how)
+            execution = run_schedule(
+                problem,
+                plan,
+                words,
+                journal=path,
+                devices=names,
+                user=user,
+                engine=engine,
+                replan=share,
+                observe=observe,
+            )
     return answer(execution, path)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from mig_opt import Batch, Schedule, ScheduleResult, Status, read
 from mig_opt import solve as run_method
@@ -65,10 +65,19 @@ def solve(
     call.begin(schedule=output, batch=save_batch, chart=chart)
 
     entry = get_method(method)
-    how: dict[str, Any] = {"seed": seed, "workers": workers, "gap": share, "deterministic": deterministic}
-    how |= {"time_limit": limit_of(entry, time_limit), "partition": partition, "initial": begun}
     with call.progress() as callbacks:
-        result = run_method(problem, method, callbacks=callbacks, **how)
+        result = run_method(
+            problem,
+            method,
+            time_limit=limit_of(entry, time_limit),
+            seed=seed,
+            workers=workers,
+            callbacks=callbacks,
+            gap=share,
+            deterministic=deterministic,
+            partition=partition,
+            initial=begun,
+        )
     reached = result.gap is not None and result.gap <= share
     hints = [] if reached else hints_on_time(entry, result, time_limit, deterministic=deterministic)
     no_partition = _no_partition(problem, result)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 from mig_opt import DefragmentationResult, FleetState, GpuModel, HeldInstance, Migration, Status
 from mig_opt.cli import options
@@ -93,10 +93,18 @@ def defragment(
     if slurm is not None:
         call.check_folder(slurm)
     call.begin(state=output, script=script)
-    how: dict[str, Any] = {"fragmentation": share, "free": free, "within_gpus": within_gpus, "per_owner": per_owner}
-    how |= {"most_migrations": most_migrations, "time_limit": time_limit, "seed": seed}
     with call.progress("defragment"):
-        result = plan(found, room, **how)
+        result = plan(
+            found,
+            room,
+            fragmentation=share,
+            free=cast("Literal['gpus', 'nodes'] | None", free),
+            most_migrations=most_migrations,
+            within_gpus=within_gpus,
+            per_owner=per_owner,
+            time_limit=time_limit,
+            seed=seed,
+        )
     none = result.migrations is None
     return Answer(
         _report(found, result, seconds, costs),

@@ -131,10 +131,9 @@ def simulate(
     interrupted = False
     try:
         with call.bar("jobs", len(chosen) * len(found.jobs)) as bar, options_named({"state": "--from"}):
-            given: dict[str, Any] = {"state": state, "busy_until": busy_until, "reject": reject}
             for choice in chosen:
                 observer = _watched(bar, choice.text, len(done) * len(found.jobs)) if bar.shown else None
-                done.append(choice.run(found, **given, observer=observer))
+                done.append(choice.run(found, state=state, busy_until=busy_until, reject=reject, observer=observer))
         references = find(call, done, time_limit if optimum else None)
     except KeyboardInterrupt:
         if not done:

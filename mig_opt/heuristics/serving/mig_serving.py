@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from operator import itemgetter
+from typing import NamedTuple
 
 from mig_opt.gpu.model import GpuModel, Placement, Profile
 from mig_opt.gpu.packing import packer_for
@@ -64,13 +64,12 @@ def _fill(demand: Demand, control: Control[Deployment], *, capped: bool) -> None
     while market.lacks:
         pools = [pool for pool, count in enumerate(left) if count is None or count > 0]
         configurations = (one for pool in pools for one in market.configurations(pool))
-        best = max(configurations, key=itemgetter(0), default=None)
+        best = max(configurations, key=lambda one: one.rank, default=None)
         if best is None:
             return
-        _, held, lacks = best
-        market.accept(lacks)
-        gpus.append(held)
-        pool = held[0][0].option.pool
+        market.accept(best.lacks)
+        gpus.append(best.held)
+        pool = best.held[0][0].option.pool
         left[pool] = None if (count := left[pool]) is None else count - 1
     control.report_plan(deployment_of(demand, ((None, held) for held in gpus)))
 
@@ -83,8 +82,12 @@ class _Lack:
     replicas: int  # segments
 
 
-_Configuration = tuple[tuple[float, float, int], list[tuple[PlannedSegment, Placement]], dict[int, _Lack]]
-"""Rank, instances of a GPU with their services, and what the services lack then."""
+class _Configuration(NamedTuple):
+    """Instances of a GPU with their services, and what the services lack then."""
+
+    rank: tuple[float, float, int]
+    held: list[tuple[PlannedSegment, Placement]]
+    lacks: dict[int, _Lack]
 
 
 class _Market:
@@ -114,7 +117,8 @@ class _Market:
 
     def configurations(self, pool: int) -> Iterator[_Configuration]:
         """Yield the best configuration of each partition of a GPU, as far as it serves what is lacking."""
-        return filter(itemgetter(1), (self._configured(pool, partition) for partition in self._partitions[pool]))
+        configurations = (self._configured(pool, partition) for partition in self._partitions[pool])
+        return (configuration for configuration in configurations if configuration.held)
 
     def accept(self, lacks: Mapping[int, _Lack]) -> None:
         """Let services lack only this."""
@@ -145,7 +149,7 @@ class _Market:
                 slices += placement.profile.compute_slices
         score = round(score, _SCORE_DIGITS)
         cost = self._demand.pools[pool].cost
-        return (score / cost if cost else math.inf, score, -slices), held, lacks
+        return _Configuration((score / cost if cost else math.inf, score, -slices), held, lacks)
 
     def _best_bid(self, key: tuple[int, Profile], lacks: dict[int, _Lack]) -> _Bid:
         """Return who should have an instance, if some services lack only ``lacks`` by now."""

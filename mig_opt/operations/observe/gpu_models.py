@@ -51,7 +51,7 @@ class GpuImport:
     notes: tuple[str, ...] = ()
 
 
-T = TypeVar("T")
+_Own = TypeVar("_Own")
 _Key = tuple[int, int]
 """GPU, and number of a profile."""
 _Listed = dict[int, tuple[str, tuple[DriverProfile, ...]]]
@@ -166,7 +166,9 @@ def _read(sources: list[Source], findings: Findings) -> _Listed:
     return {index: (products.get(index, ""), tuple(those)) for index, those in listed.items()}
 
 
-def _note(known: dict[_Key, tuple[T, str]], key: _Key, own: tuple[T, str], wrong: str, findings: Findings) -> None:
+def _note(
+    known: dict[_Key, tuple[_Own, str]], key: _Key, own: tuple[_Own, str], wrong: str, findings: Findings
+) -> None:
     other, before = known.setdefault(key, own)
     if other != own[0]:
         findings.add(own[1], f"profile {key[1]} {wrong} in {before}; keep one of them")

@@ -111,6 +111,12 @@ def test_a_service_without_requests_has_no_segment():
     assert result.objective == pytest.approx(2.02)
 
 
+def test_a_margin_raises_every_rate() -> None:
+    day = Day(one_gpu(), table((180.0, 180.0), (180.0, 180.0)), margin=0.1)
+    assert checked(day).plan.gpus == (1, 1)
+    assert all(deployment.throughput("a") >= 198 for deployment in checked(day).plan.deployments)
+
+
 def test_idle_gpus_save_a_change_from_interruptions():
     """Both slices of 2g change their service: on one GPU something must end first, on two nothing is interrupted."""
     points = flat_table("m", A30, {2: 100.0})
