@@ -1,7 +1,5 @@
 """The house: every module stands on its floor, imports point down, and no modules import each other in a circle."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import re

@@ -1,7 +1,5 @@
 """The wheel and the source distribution: what is in them, and that the wheel alone is enough."""
 
-from __future__ import annotations
-
 import email
 import importlib.util
 import re

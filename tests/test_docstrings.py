@@ -1,7 +1,5 @@
 """The words of the package: docstrings that say what a thing is, units and sections, and the field's terms in names."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import re

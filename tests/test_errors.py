@@ -1,7 +1,5 @@
 """Problems with paths, and the exceptions that carry them."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 

@@ -1,7 +1,5 @@
 """The package as a whole: its names, its imports, its examples, its layers."""
 
-from __future__ import annotations
-
 import ast
 import doctest
 import importlib

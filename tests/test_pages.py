@@ -1,7 +1,5 @@
 """Pages and docstrings name only what exists: files, headings, modules, and what stands in these."""
 
-from __future__ import annotations
-
 import importlib
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The public interface: what it is, compared with what was promised."""
 
-from __future__ import annotations
-
 import difflib
 
 from public_api import SNAPSHOT, _signature, lines

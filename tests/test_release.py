@@ -1,7 +1,5 @@
 """Parts of a release: versions that agree, files about the project that are right, workflows that are safe."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Runs that begin with a plan of the caller's."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 

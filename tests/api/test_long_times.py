@@ -1,7 +1,5 @@
 """A long time that no short schedule has, in a task, an operation or an instance, changes nothing."""
 
-from __future__ import annotations
-
 import functools
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Duties of ``solve`` beside the methods': limits, interruptions from anywhere, listeners, and the last check."""
 
-from __future__ import annotations
-
 import itertools
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Wrong arguments of `solve`, and numbers of numpy."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Streams of batches: joined schedules are valid, never later than the trivial ones, and what was planned stays."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 

@@ -1,7 +1,5 @@
 """Tasks, batches and schedules: every problem with its path, which placements count, lifetimes."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import pickle

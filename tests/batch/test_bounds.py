@@ -1,7 +1,5 @@
 """Lower bounds: by hand, and never above the makespan of any schedule."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """Integer time and the horizon: exact where it can be, never above the truth; no short schedule is lost."""
 
-from __future__ import annotations
-
 import math
 from decimal import Decimal
 from fractions import Fraction

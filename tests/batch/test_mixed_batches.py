@@ -1,7 +1,5 @@
 """Batches on several kinds of GPUs."""
 
-from __future__ import annotations
-
 import dataclasses
 from random import Random
 

@@ -1,7 +1,5 @@
 """Times that follow from decisions, and timelines: by hand, always valid, never later than they have to be."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import Counter, defaultdict

@@ -1,7 +1,5 @@
 """Every benchmark, on a cut so small that its figures mean nothing: it runs, and its page is whole."""
 
-from __future__ import annotations
-
 import importlib
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Figures of the studies in files: small, whole, and the same each time."""
 
-from __future__ import annotations
-
 import doctest
 import xml.etree.ElementTree as ET
 from pathlib import Path

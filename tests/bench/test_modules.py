@@ -1,7 +1,5 @@
 """The scripts of bench: none of them import each other in a circle."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

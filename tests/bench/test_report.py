@@ -1,7 +1,5 @@
 """Parts that benchmarks share: pages of results, and figures that are not measured again."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``mig-opt bench``: resumed, interrupted, killed; its table, its messages, and how it ends."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """The lists of what there is: findings on record, which no bundled instance has."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 

@@ -1,7 +1,5 @@
 """Completion: what shells are told, and that the shells understand it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The command init: an example of each kind of file, which its reader takes, comments and all."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Texts and numbers of arguments: names of any kind, and what only some programs take for a number."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

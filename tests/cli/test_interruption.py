@@ -1,7 +1,5 @@
 """Commands that are interrupted or break down: one line, an exit code, and what was found is kept."""
 
-from __future__ import annotations
-
 import os
 import re
 import select

@@ -1,7 +1,5 @@
 """The option --log-level, and what the library logs: nothing by itself."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Inputs of commands that are wrong where GPUs are of several kinds."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Messages about bad files: the part of a line that is shown, and colours on a terminal only."""
 
-from __future__ import annotations
-
 import io
 import re
 import sys

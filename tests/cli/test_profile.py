@@ -1,7 +1,5 @@
 """The command profile."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Progress bars: what they count, and that only a terminal shows them."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Scores on a terminal: tables that fit, and what there is after Ctrl-C."""
 
-from __future__ import annotations
-
 import pytest
 
 from mig_opt.instances.bundled import library

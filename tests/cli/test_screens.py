@@ -1,7 +1,5 @@
 """Help and layout of every command."""
 
-from __future__ import annotations
-
 import shlex
 import subprocess
 import sys

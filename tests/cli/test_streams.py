@@ -1,7 +1,5 @@
 """Standard streams that are closed, full or not read to the end: a message, an exit code, and files are written."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

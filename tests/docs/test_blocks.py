@@ -1,7 +1,5 @@
 """Every block of the pages is run as a reader would, or is marked as a file, an output, or as something not to run."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -3,8 +3,6 @@
 ``MIG_OPT_SITE=site pytest tests/docs/test_built_site.py`` after ``sphinx-build docs site``; `.ci/run` does both.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib
 import os

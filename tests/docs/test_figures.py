@@ -1,7 +1,5 @@
 """Figures of the pages: each expression has a value in the results, and README shows what they are now."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import figures

@@ -1,7 +1,5 @@
 """The notebooks: they run clean, come to what they show, and say nothing of the machine on which they ran."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

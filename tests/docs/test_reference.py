@@ -1,7 +1,5 @@
 """The site: its reference, generated from the package and complete, links out of its folder, a way to every page."""
 
-from __future__ import annotations
-
 import importlib
 import itertools
 import os

@@ -1,7 +1,5 @@
 """Agents outside of their environments: the same decisions give the same schedule and the same simulation."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gymnasium

@@ -1,7 +1,5 @@
 """Both environments: gymnasium's own checker, seeds, masks, vectors, and a thousand random episodes."""
 
-from __future__ import annotations
-
 import copy
 import warnings
 from collections import Counter

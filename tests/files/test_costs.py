@@ -1,7 +1,5 @@
 """Files of operation costs."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Numbers in files: thousands of digits, and what only some programs take for a number."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from functools import partial

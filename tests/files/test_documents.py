@@ -1,7 +1,5 @@
 """Text to documents, and files on the disk."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

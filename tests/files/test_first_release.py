@@ -1,7 +1,5 @@
 """Files of the first release stay readable: one of each kind, with every key that it knew."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

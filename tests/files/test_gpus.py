@@ -1,7 +1,5 @@
 """Models of GPUs as files, and in place of names in other files."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import pickle

@@ -1,7 +1,5 @@
 """Places in files that the paths of problems are about."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

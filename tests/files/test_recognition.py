@@ -1,7 +1,5 @@
 """Recognition of the kind of a file."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """JSON Schemas: they say the same as the readers."""
 
-from __future__ import annotations
-
 import copy
 import json
 import re

@@ -1,7 +1,5 @@
 """Run times that schedulers are told: errors, means of classes, one time for all."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from statistics import fmean

@@ -1,7 +1,5 @@
 """Traces on several kinds of GPUs: what they say in files, and what each kind can run."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

@@ -1,7 +1,5 @@
 """The relaxation of a fleet to one machine, against everything that such a machine can do."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

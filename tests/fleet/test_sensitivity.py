@@ -1,7 +1,5 @@
 """The sensitivity to PCIe from profiled runs. The link has 30 GB/s where not said otherwise."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

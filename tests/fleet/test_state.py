@@ -1,7 +1,5 @@
 """Fleet states."""
 
-from __future__ import annotations
-
 import pytest
 
 from mig_opt import FleetState, HeldInstance, InputError, Migration, get_gpu

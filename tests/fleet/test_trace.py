@@ -1,7 +1,5 @@
 """Jobs and traces."""
 
-from __future__ import annotations
-
 from documents import complaints
 
 from mig_opt import OperationCosts, get_gpu

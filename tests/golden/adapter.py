@@ -1,7 +1,5 @@
 """The only part of the golden corpus that knows the package: its command line, and what no command shows."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import logging

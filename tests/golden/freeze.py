@@ -4,8 +4,6 @@
 shows what has changed. ``test_golden.py`` compares.
 """
 
-from __future__ import annotations
-
 import contextlib
 import difflib
 import functools

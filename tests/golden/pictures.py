@@ -1,7 +1,5 @@
 """Pictures in words: what is drawn where, by its id, with its texts and colours; nothing that depends on fonts."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

@@ -3,8 +3,6 @@
 A change that is meant belongs into CHANGELOG.md, with the texts below ``data/`` written anew.
 """
 
-from __future__ import annotations
-
 import freeze
 import pytest
 

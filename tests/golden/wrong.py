@@ -1,7 +1,5 @@
 """Wrong documents, made from right ones: everything that can be wrong anywhere, in turn, and what a list names."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import json

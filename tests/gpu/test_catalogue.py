@@ -1,7 +1,5 @@
 """The catalogue: names, figures against their sources, and operation costs."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Tables of operation costs by the program that does the operations."""
 
-from __future__ import annotations
-
 import pytest
 
 from mig_opt import InputError, catalogue, cost_tables, get_costs, get_gpu

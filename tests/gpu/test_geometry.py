@@ -1,7 +1,5 @@
 """Tables of a GPU: placed states, available placements, fragmentation."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest

@@ -1,7 +1,5 @@
 """InstanceTypes of GPUs: everything that is derived from the footprints."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from collections import Counter

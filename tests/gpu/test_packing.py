@@ -1,7 +1,5 @@
 """Numbers of GPUs that instances take, and their packings."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,7 +1,5 @@
 """Partitions by name: each has a name of its own, and what has no partition is told which there are."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Pools of GPUs."""
 
-from __future__ import annotations
-
 import pickle
 
 import pytest

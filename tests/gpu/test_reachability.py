@@ -1,7 +1,5 @@
 """The partition state machine and what it says of each slice, against enumeration."""
 
-from __future__ import annotations
-
 import itertools
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Block models and searches of batches, and batches in which the relaxed model is below every schedule."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -14,8 +14,6 @@ A fence says by its language what its text is. A comment on the line before it s
 ``<!-- run: COMMAND -->``, a line of its own, is done before what follows, unseen by readers.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import stat

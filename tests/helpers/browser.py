@@ -1,7 +1,5 @@
 """A browser without a window, in which tests open pages as a reader does: it has no network."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import time

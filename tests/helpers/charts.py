@@ -1,7 +1,5 @@
 """Batches and schedules to be drawn, and what their charts show."""
 
-from __future__ import annotations
-
 import random
 from itertools import combinations
 

@@ -1,7 +1,5 @@
 """A small batch, and the command line as a function, for every test of a command."""
 
-from __future__ import annotations
-
 import json
 import signal
 import sys

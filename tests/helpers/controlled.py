@@ -1,7 +1,5 @@
 """Methods that run under a control of their own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

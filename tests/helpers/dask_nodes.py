@@ -1,7 +1,5 @@
 """A Dask cluster on this machine: a scheduler, and a worker with a nanny for each node, which has GPUs of its own."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

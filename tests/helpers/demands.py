@@ -1,7 +1,5 @@
 """Demands for tests of the serving problem: by hand, drawn at random, and what a deployment has to be for them."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """A document of each kind of file, with its reader, and what is wrong with a document."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Executions in a world without waits: virtual time, tasks that only last, and a death wherever a test wants one."""
 
-from __future__ import annotations
-
 import os
 import random
 from collections import Counter

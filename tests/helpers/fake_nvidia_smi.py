@@ -4,8 +4,6 @@ Run as a program. The file, whose path is in FAKE_GPUS, holds for each GPU its k
 instances. It imports nothing that takes time to be imported.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

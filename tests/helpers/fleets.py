@@ -1,7 +1,5 @@
 """Hypothesis strategies for deployments that run on fleets of GPUs, shared by the tests."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import cache

@@ -1,7 +1,5 @@
 """Fleets with instances: as a test writes them down, and at random."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """Callbacks that note every call, and a Ctrl-C that comes from inside the process."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -3,8 +3,6 @@
 Without stated costs operations take no time. On an A100 1g has 5 GB, 2g 10 GB, 3g and 4g 20 GB, 7g 40 GB.
 """
 
-from __future__ import annotations
-
 import pytest
 from online_worlds import A100, NO_COSTS, rows, trace
 

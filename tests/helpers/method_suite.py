@@ -1,7 +1,5 @@
 """Options and values that the tests of all methods share."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import tiny

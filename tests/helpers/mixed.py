@@ -1,7 +1,5 @@
 """Random batches on several kinds of GPUs."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 from random import Random

@@ -1,7 +1,5 @@
 """A plan of two nodes, and the program that carries it out by an engine, whatever dies meanwhile."""
 
-from __future__ import annotations
-
 import contextlib
 import getpass
 import os

@@ -4,8 +4,6 @@ A :class:`Machine` is a folder with the library and the state of its GPUs. Progr
 (:attr:`Machine.environment`); the process of the tests itself loads it by :meth:`Machine.loaded`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import fcntl
@@ -104,7 +102,7 @@ class Machine:
         return {**os.environ, **own, "PYTHONPATH": modules}
 
     @contextlib.contextmanager
-    def loaded(self) -> Iterator[Machine]:
+    def loaded(self) -> Iterator["Machine"]:
         """Let this process see the GPUs; afterwards the library stays, and says that no driver is loaded."""
         # The loader takes a library that is there already for the one of the same name that it is asked for.
         ctypes.CDLL(str(self.library / "libnvidia-ml.so.1"))

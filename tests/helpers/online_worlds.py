@@ -1,7 +1,5 @@
 """Traces, policies and audits that the tests of the simulator share."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import math

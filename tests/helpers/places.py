@@ -1,7 +1,5 @@
 """Folders that tests read: the project's own, and the data of its sources, where MIG_OPT_PUBLISHED names theirs."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Public names with their signatures, one on a line; run by itself it writes ``tests/public_api.txt``."""
 
-from __future__ import annotations
-
 import enum
 import importlib
 import inspect

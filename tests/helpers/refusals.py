@@ -1,7 +1,5 @@
 """Refusals of arguments: what they name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

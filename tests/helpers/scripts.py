@@ -1,7 +1,5 @@
 """Runs scripts of ``nvidia-smi`` commands against the stand-in."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

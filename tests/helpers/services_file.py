@@ -1,7 +1,5 @@
 """Small services in a file, with a deployment that serves them, for the tests of commands."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Profile tables, demands and deployments as hypothesis draws them, for the tests of their files."""
 
-from __future__ import annotations
-
 from hypothesis import strategies as st
 
 from mig_opt import Deployment, Device, GpuModel, Point, ProfileTable, Segment, catalogue

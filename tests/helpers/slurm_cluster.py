@@ -4,8 +4,6 @@ The GPUs of a node are those of a :class:`scripts.Machine`: its ``nvidia-smi`` i
 are links to ``/dev/null``. Programs find the cluster by :attr:`Cluster.environment`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import getpass
 import os

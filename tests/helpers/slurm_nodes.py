@@ -1,7 +1,5 @@
 """Nodes of a real Slurm, each with GPUs of its own, on which an engine carries plans out."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """FAR's first schedule of the tiny batch, which is valid, and what validators say about others in short."""
 
-from __future__ import annotations
-
 import tiny
 
 from mig_opt import Placement, get_gpu

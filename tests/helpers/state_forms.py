@@ -1,7 +1,5 @@
 """One fleet in each form of two versions, and what is said of texts that cannot be read."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

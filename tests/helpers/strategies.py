@@ -1,7 +1,5 @@
 """Hypothesis strategies for GPUs, tasks, batches and decisions, shared by the tests."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache

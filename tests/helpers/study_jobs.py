@@ -1,7 +1,5 @@
 """For the tests of studies: runs that other processes can import, and a cluster of two of these."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """For the tests of studies: small studies and study files, and methods that go wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

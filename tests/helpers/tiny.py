@@ -18,8 +18,6 @@ creation of 1g, 4.11 (left on 2g: 3.12, big: 2.13). Slice load: all slices look 
 shortest creation on top: 4.36.
 """
 
-from __future__ import annotations
-
 from mig_opt import Batch, Operation, Run, Schedule, Task, get_gpu
 
 BATCH = Batch(

@@ -1,7 +1,5 @@
 """A machine with stand-ins for GPUs, real Tritons (:mod:`bench.serving.tritons`) and a real HAProxy."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

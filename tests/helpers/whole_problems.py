@@ -1,7 +1,5 @@
 """Batches in ticks with all of their places, also those of no use to any short schedule, and searches on them."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

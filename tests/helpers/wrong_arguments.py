@@ -1,7 +1,5 @@
 """Arguments for the loops in C, made from what they declare: such as fit, and such as have to be refused."""
 
-from __future__ import annotations
-
 import collections
 import functools
 import re

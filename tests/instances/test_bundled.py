@@ -1,7 +1,5 @@
 """The bundled instances hold the published figures, and say where they come from."""
 
-from __future__ import annotations
-
 import csv
 import dataclasses
 import datetime as dt

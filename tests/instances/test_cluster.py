@@ -1,7 +1,5 @@
 """Fleets shaped like a production cluster, and what is proven of their defragmentation."""
 
-from __future__ import annotations
-
 import csv
 from collections import Counter
 

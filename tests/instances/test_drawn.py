@@ -1,7 +1,5 @@
 """Drawn batches on several kinds of GPUs, demands with pools and costs, and days of rates."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The library of instances: every entry is right, a changed digit anywhere is noticed, only what is better is taken."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import json

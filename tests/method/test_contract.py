@@ -1,7 +1,5 @@
 """The contract of a run, the same for every entry point: options, callbacks, limits, Ctrl-C, validation and result."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from functools import partial

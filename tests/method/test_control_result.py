@@ -1,7 +1,5 @@
 """The control that running methods report to, and its result."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import sys

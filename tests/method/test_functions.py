@@ -1,7 +1,5 @@
 """Functions as methods: which of their parameters get the problem and the seconds."""
 
-from __future__ import annotations
-
 import functools
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Rules that every method for batches keeps beside the contract of a run: proofs, bounds, ends, determinism."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import os

@@ -1,7 +1,5 @@
 """The loops in C: how Python calls them, and how they are compiled."""
 
-from __future__ import annotations
-
 import ctypes
 import importlib.util
 import os

@@ -1,7 +1,5 @@
 """The most that a fleet without a queue can accept, by trying everything; a policy that carries out an admission."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Sequence
 

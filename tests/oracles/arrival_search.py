@@ -5,8 +5,6 @@ that is not before that of the action before it. Every schedule can be shifted t
 no end becomes later by that. Nothing is shared with the model but the trace.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

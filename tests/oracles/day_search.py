@@ -3,8 +3,6 @@
 Written from the rules alone: it shares no model with the package, only the geometry of the GPU and the profile tables.
 """
 
-from __future__ import annotations
-
 import itertools
 
 from mig_opt import Day, GpuModel

@@ -1,7 +1,5 @@
 """The least cost by a model that shares nothing with the package's: whole numbers of every layout."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections import Counter
 

@@ -6,8 +6,6 @@ not overlap. There is no symmetry to break, no load, no bound, no order that is 
 with the block model but the batch. With as many instances of a placement as there are tasks, every schedule is covered.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ortools.sat.python import cp_model

@@ -1,7 +1,5 @@
 """Longest paths through the load tree by definition: slow, sharing nothing with :mod:`mig_opt.batch.loads`."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +13,7 @@ class Branch:
 
     slices: frozenset[int]
     place: int | None = None
-    below: list[Branch] = field(default_factory=list)
+    below: list["Branch"] = field(default_factory=list)
 
     def places(self) -> Iterator[int]:
         if self.place is not None:

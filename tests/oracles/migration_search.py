@@ -1,7 +1,5 @@
 """Migrations by brute force: every state that can be reached, with plain sets of places in place of masks."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from functools import cache

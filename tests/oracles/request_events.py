@@ -4,8 +4,6 @@ Every batch is kept with its process and its requests, so that a test can see th
 no process has two batches at a time.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections import deque
 from collections.abc import Sequence

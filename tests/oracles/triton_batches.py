@@ -4,8 +4,6 @@ It follows what the batcher does (triton-inference-server/core, 24.10: dynamic_b
 with threads that take no time; the loop in C comes to the same by fewer variables.
 """
 
-from __future__ import annotations
-
 import heapq
 import math
 from collections import deque

@@ -1,7 +1,5 @@
 """Rules of values: constructors say everything that is wrong, with what values have to do with each other."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated

@@ -1,7 +1,5 @@
 """A result of ``deploy``, or anything else, where a deployment is wanted: one line says what to give."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

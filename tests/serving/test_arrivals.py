@@ -1,7 +1,5 @@
 """Arrivals of requests: how many, how far apart, and at which rates."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Lower bounds on the number of GPUs."""
 
-from __future__ import annotations
-
 import pytest
 from demands import A30, A100, demand_of, demands, flat_table
 from fleet_model import fewest_gpus

@@ -1,7 +1,5 @@
 """Cheap sets of instances for each service."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import tracemalloc

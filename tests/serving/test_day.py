@@ -1,7 +1,5 @@
 """Days: rates that change over time, and what a plan costs."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 from demands import A30, one_model

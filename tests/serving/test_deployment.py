@@ -1,7 +1,5 @@
 """Slices that a deployment leaves unused."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

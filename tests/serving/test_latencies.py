@@ -1,7 +1,5 @@
 """Several latencies: points that have them, services that limit them, deployments that keep all limits."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 from random import Random

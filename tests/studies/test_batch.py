@@ -1,7 +1,5 @@
 """Studies: which runs they mean, what is done again, and what goes wrong on the way."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

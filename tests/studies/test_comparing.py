@@ -1,7 +1,5 @@
 """Some methods on some batches, side by side."""
 
-from __future__ import annotations
-
 import pytest
 from study_parts import method_that, problems
 

@@ -1,7 +1,5 @@
 """Runs of studies: here, in processes that may die, on a Dask cluster; and their rows in a file."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

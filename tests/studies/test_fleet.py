@@ -1,7 +1,5 @@
 """Studies of schedulers on traces: which runs they mean, what rows and tables say, and what goes wrong."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import json

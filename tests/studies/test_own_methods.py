@@ -1,7 +1,5 @@
 """Heuristics and schedulers of one's own, as they are: in solve, deploy, comparisons, studies and scores."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Rows in plain and in compressed files, and what becomes of them when they are packed."""
 
-from __future__ import annotations
-
 import lzma
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Scores: whatever a solver does is told as what it is, and the next instance follows."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import shutil

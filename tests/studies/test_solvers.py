@@ -1,7 +1,5 @@
 """Solvers of other people that do their worst: nothing of them is left, and the next instance follows."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Summaries of rows: gaps to the best of all, and lines that summarise."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

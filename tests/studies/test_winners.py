@@ -1,7 +1,5 @@
 """The best schedulers of a study on traces, and ties."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

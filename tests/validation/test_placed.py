@@ -1,7 +1,5 @@
 """The search for overlaps that the rules of several problems share."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """The verbs of the face: their tables lead somewhere, and what is given decides what is done."""
 
-from __future__ import annotations
-
 import inspect
 import itertools
 from pathlib import Path

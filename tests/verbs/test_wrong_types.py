@@ -1,7 +1,5 @@
 """Each function names the arguments that are something else altogether."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

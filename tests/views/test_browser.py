@@ -1,7 +1,5 @@
 """Pages to explore in a real browser without a network: no error, hints, zoom, labels, what is on the screen."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Files of charts, and what matplotlib has to do with it."""
 
-from __future__ import annotations
-
 import math
 import os
 import subprocess

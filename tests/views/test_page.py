@@ -1,7 +1,5 @@
 """Pages to explore: what is in the file. In a browser they are tested by ``test_browser.py``."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every picture: what its scene says is in its image and on its page. More pictures are in the folders of problems."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

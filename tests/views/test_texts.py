@@ -1,7 +1,5 @@
 """Texts and colours of charts: every name can be read, and every task told from others."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from itertools import combinations

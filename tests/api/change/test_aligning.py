@@ -1,7 +1,5 @@
 """Alignment: the new deployment keeps what it is, on the GPUs and start slices on which most of the old one stays."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import permutations, product
 

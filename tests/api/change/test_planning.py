@@ -1,7 +1,5 @@
 """Plans of changes: feasible at every step, no better order exists, and the arithmetic of cases done by hand."""
 
-from __future__ import annotations
-
 import _thread
 import math
 import time

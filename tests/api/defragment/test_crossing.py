@@ -1,7 +1,5 @@
 """Defragmentation with jobs that may move to GPUs of other kinds, compared with trying every migration."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Mapping

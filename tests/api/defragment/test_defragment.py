@@ -1,7 +1,5 @@
 """The fewest migrations: by hand, with limits, and what is wrong."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The fewest migrations against brute force, and on larger fleets against the paper's greedy rules."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

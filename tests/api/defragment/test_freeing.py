@@ -1,7 +1,5 @@
 """Most whole GPUs or nodes free: by hand, against brute force, and the rounds in which pods move."""
 
-from __future__ import annotations
-
 import dataclasses
 import random
 from collections import Counter

@@ -1,7 +1,5 @@
 """Days on which a promise to the requests is kept."""
 
-from __future__ import annotations
-
 import pytest
 from demands import A30, with_room
 from documents import wrong_paths

@@ -1,7 +1,5 @@
 """Days: a deployment for each step, the changes between them, and what is proven about their cost."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """The one way to run a method on a demand."""
 
-from __future__ import annotations
-
 import pytest
 from demands import A30, A100, demand_of
 from documents import wrong_paths

@@ -1,7 +1,5 @@
 """Deployments that keep a promise to the requests."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 

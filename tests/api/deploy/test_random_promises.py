@@ -1,7 +1,5 @@
 """Promises to the requests of demands drawn at random: a plan that keeps them, or a reason."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """Updating some services of a running deployment: all others stay where they are."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """Reasons why a batch is infeasible, or its makespan not below a target."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import math

@@ -1,7 +1,5 @@
 """Bounds from prices of tasks: never above a valid schedule, close where tasks are few, and any change is found."""
 
-from __future__ import annotations
-
 import dataclasses
 from fractions import Fraction
 

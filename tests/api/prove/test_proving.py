@@ -1,7 +1,5 @@
 """Second proofs: what is claimed is true, and whatever is changed in a certificate is found."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import signal

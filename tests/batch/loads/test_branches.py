@@ -1,7 +1,5 @@
 """Branches of a GPU against all first creations, and the load tree: every place once, waits only where needed."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from collections.abc import Iterator

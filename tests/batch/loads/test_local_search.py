@@ -1,7 +1,5 @@
 """The local search on the loads: its paths are right, never worse than the start, and decided by the seed."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from random import Random

@@ -1,7 +1,5 @@
 """The pricing problem: the best patterns of a GPU against all of them; partitions of tasks into sets that are known."""
 
-from __future__ import annotations
-
 import itertools
 import time
 from random import Random

@@ -1,7 +1,5 @@
 """Starts from patterns of a GPU, and such as fill one GPU after the other: each task once where it may run."""
 
-from __future__ import annotations
-
 from random import Random
 
 import numpy as np

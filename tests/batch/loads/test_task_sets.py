@@ -1,7 +1,5 @@
 """Sets of tasks in the branches of a layout, its bounds, patterns and partitions, against all assignments."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 

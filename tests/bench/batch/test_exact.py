@@ -1,7 +1,5 @@
 """The study of exactness: a tiny cut of every section, and what its records and tables promise."""
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import importlib.util

@@ -1,7 +1,5 @@
 """FAR beside its authors' program: how its schedules are judged, and what the stored result says."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

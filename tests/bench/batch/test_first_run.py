@@ -1,7 +1,5 @@
 """The study of whole commands from a shell."""
 
-from __future__ import annotations
-
 import sys
 from contextlib import nullcontext
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The study of gaps: which methods it runs, its tables, and its figures."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The study of the goals of `search`: a small cut, and when it says that a goal is met."""
 
-from __future__ import annotations
-
 import pytest
 
 from bench.batch.search_goals import Cell, verdict

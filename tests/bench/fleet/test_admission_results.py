@@ -1,7 +1,5 @@
 """The studies of fleets without a queue and of the choice of a scheduler, and their stored results."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The study of the fragmentation-aware scheduler's paper, on a cut so small that its figures mean nothing."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 

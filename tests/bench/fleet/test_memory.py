@@ -1,7 +1,5 @@
 """The study of the memory-aware scheduler runs, and its figures are what they are said to be."""
 
-from __future__ import annotations
-
 from statistics import fmean
 
 import pytest

@@ -1,7 +1,5 @@
 """The study of PCIe-aware scheduling, on a cut so small that its figures mean nothing, and its parts."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

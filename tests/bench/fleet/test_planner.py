@@ -1,7 +1,5 @@
 """The study of the planner: some parts can be measured again while the others stay."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

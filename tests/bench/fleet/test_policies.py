@@ -1,7 +1,5 @@
 """The study of schedulers: who takes part, its tables, its figure, and the days of the openb trace."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

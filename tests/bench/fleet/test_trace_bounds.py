@@ -1,7 +1,5 @@
 """The study of the bounds of traces, and its search for the best schedules of PCIe-bound jobs."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

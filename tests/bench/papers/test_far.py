@@ -1,7 +1,5 @@
 """The FAR paper's page: what is printed is what the paper prints, and figures are what they say."""
 
-from __future__ import annotations
-
 import csv
 import dataclasses
 

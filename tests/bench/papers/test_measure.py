@@ -1,7 +1,5 @@
 """Claims of the papers: all are measured and shown, and nothing is judged without its reasons."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

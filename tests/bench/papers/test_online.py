@@ -1,7 +1,5 @@
 """The pages of the three papers about online schedulers: each group runs, and their own measures are what they say."""
 
-from __future__ import annotations
-
 import pytest
 from online_worlds import PLAIN_COSTS, job, trace
 

@@ -1,7 +1,5 @@
 """Two ways to run MIG-serving's fast algorithm: the package's and plain enumeration."""
 
-from __future__ import annotations
-
 import pytest
 
 from bench.papers.parvagpu_rivals import WEIGHTS, fast_gpus, readings

@@ -1,7 +1,5 @@
 """The study of a day."""
 
-from __future__ import annotations
-
 from bench.report import Page
 from bench.serving.day import RUNS, SERVICES, day
 from mig_opt import deploy

@@ -1,7 +1,5 @@
 """The study of promises."""
 
-from __future__ import annotations
-
 import pytest
 
 from bench.report import Page

@@ -1,7 +1,5 @@
 """``mig-opt compare``: what it prints and writes, and how it ends."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from pathlib import Path

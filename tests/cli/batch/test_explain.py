@@ -1,7 +1,5 @@
 """The command explain: what it prints, and how it ends."""
 
-from __future__ import annotations
-
 import functools
 import re
 import signal

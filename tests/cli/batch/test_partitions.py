@@ -1,7 +1,5 @@
 """Commands with partitions and without operation costs."""
 
-from __future__ import annotations
-
 import json
 
 

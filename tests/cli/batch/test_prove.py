@@ -1,7 +1,5 @@
 """The commands prove and check: what they print, what they write, and how they end."""
 
-from __future__ import annotations
-
 import json
 import signal
 from typing import Any

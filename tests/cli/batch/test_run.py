@@ -1,7 +1,5 @@
 """The command run."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The commands solve, validate, bound and plot: what they print, and what they write."""
 
-from __future__ import annotations
-
 import io
 import json
 import sys

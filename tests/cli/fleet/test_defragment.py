@@ -1,7 +1,5 @@
 """mig-opt defragment."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 from typing import Any

@@ -1,7 +1,5 @@
 """mig-opt simulate."""
 
-from __future__ import annotations
-
 import functools
 import re
 import signal

@@ -1,7 +1,5 @@
 """mig-opt simulate --reject."""
 
-from __future__ import annotations
-
 import functools
 from pathlib import Path
 

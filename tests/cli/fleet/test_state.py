@@ -1,7 +1,5 @@
 """Plans that start from a state: solve --from and deploy --from."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from pathlib import Path

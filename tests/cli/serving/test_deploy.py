@@ -1,7 +1,5 @@
 """The command deploy: what it prints, what it writes and exports, and what it refuses."""
 
-from __future__ import annotations
-
 import _thread
 import json
 import time

@@ -1,7 +1,5 @@
 """The commands validate, bound and plot for services, and how they tell services from batches."""
 
-from __future__ import annotations
-
 from command_line import refuses
 from services_file import CHAT, PROFILES, SEARCH, fleet, services, written
 

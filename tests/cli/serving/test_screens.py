@@ -1,7 +1,5 @@
 """The screens of fleets: they fit, whatever the services are called and however many GPUs there are."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

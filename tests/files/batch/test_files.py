@@ -1,7 +1,5 @@
 """Reading and writing files: what is written can be read, and is the same."""
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any

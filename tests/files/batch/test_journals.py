@@ -1,7 +1,5 @@
 """Journals of executions: read as they were written, whatever was killed in between; damaged lines are told."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Files with the program of a batch: other programs read them, and find the same optimum."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Traces of MIGBench and its published results."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

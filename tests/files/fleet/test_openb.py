@@ -1,7 +1,5 @@
 """Lists of pods in the layout of Alibaba's openb traces."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Profile tables from files of benchmarks: real figures are read right, and damage is told with its place."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

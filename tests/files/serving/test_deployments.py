@@ -1,7 +1,5 @@
 """Deployments, and the results of deploy, as files."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

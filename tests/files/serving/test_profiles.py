@@ -1,7 +1,5 @@
 """Profile tables as files, and those of ParvaGPU's layout."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

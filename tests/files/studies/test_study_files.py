@@ -1,7 +1,5 @@
 """Study files: what they say, everything wrong at once, and those of the documentation."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Study files with schedulers and traces: what they mean, and what is wrong with them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from study_parts import problems, trace_document, two_jobs

@@ -1,7 +1,5 @@
 """FAR and its refinement: the paper's figures by hand; valid, no worse for shortcuts and steps, as good as promised."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import pairwise
 from math import inf

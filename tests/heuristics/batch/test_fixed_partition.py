@@ -1,7 +1,5 @@
 """``fixpart`` and ``fixpart-best``: by hand, first come first served, and the best of all partitions."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

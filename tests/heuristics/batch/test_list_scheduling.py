@@ -1,7 +1,5 @@
 """``list``, ``lpt``, ``search`` and ``miso-opt``: by hand, against every choice, and never worse than the start."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence

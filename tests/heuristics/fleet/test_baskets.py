@@ -1,7 +1,5 @@
 """Two baskets of GPUs."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -4,8 +4,6 @@ An A100 has 7 compute slices, so at the threshold of 0.4 a GPU with up to 2 busy
 destructions 0.5 s.
 """
 
-from __future__ import annotations
-
 import typing
 from random import Random
 

@@ -1,7 +1,5 @@
 """Least growth of fragmentation."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

@@ -1,7 +1,5 @@
 """The rules that both memory-aware schedulers share, each on a trace made for it, with the arithmetic."""
 
-from __future__ import annotations
-
 import pytest
 from memory_jobs import BOTH, free, full, growing, half, places, sized, small
 from online_worlds import A100, NO_COSTS, PLAIN_COSTS, TABLES, job, operations, place, rows, run, trace

@@ -1,7 +1,5 @@
 """The predictor of memory on series that can be computed by hand."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Jobs whose memory is not known: failures, forecasts and restarts on larger instances."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Scheme A of the memory-aware schedulers: sizes one after the other, least memory first."""
 
-from __future__ import annotations
-
 from memory_jobs import free, full, places, sized, small
 from online_worlds import rows, run
 

@@ -4,8 +4,6 @@ The link has 30 GB/s. A job of 30 GB/s with sensitivity 1 is slower by 1 for eac
 one of 15 GB/s by half of that, so two of them run at full speed (``light``). Operations take no time where not said.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import pytest

@@ -3,8 +3,6 @@
 Creations take 1 s and destructions 0.5 s, or nothing at all. Sizes are free where a job names no profile.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 

@@ -1,7 +1,5 @@
 """The planner where declared run times are wrong: what it learns, what it must not know, and how it backfills."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 

@@ -3,8 +3,6 @@
 Creations and destructions take no time, and each job asks for a profile, so that all can be checked from the log alone.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

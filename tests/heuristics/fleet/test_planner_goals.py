@@ -1,7 +1,5 @@
 """Goals of the planner: what each makes least, beside the others, and that it is no worse than simple schedulers."""
 
-from __future__ import annotations
-
 import pytest
 from online_worlds import NO_COSTS, job, trace
 from online_worlds import run as run_policy

@@ -1,7 +1,5 @@
 """The simple rivals that serve one queue, first come, first served, each on a trace made for it."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The parts of reconfiguring schedulers: partitions of idle GPUs, and jobs that found nothing."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Iterable

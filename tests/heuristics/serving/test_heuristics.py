@@ -1,7 +1,5 @@
 """The heuristics for the fewest GPUs: the rivals of ParvaGPU by hand, kinds of GPU, and the rules for all of them."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

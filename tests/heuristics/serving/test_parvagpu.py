@@ -1,7 +1,5 @@
 """ParvaGPU: each stage by hand, and the counts that its authors published."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections import Counter
 from collections.abc import Callable, Sequence

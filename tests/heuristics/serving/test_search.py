@@ -1,7 +1,5 @@
 """Our own heuristic for fleets."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """The synthetic generator does what section 6.3 of the FAR paper says."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Traces that are generated: what the papers print, and what is assumed."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import statistics

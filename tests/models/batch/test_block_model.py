@@ -1,7 +1,5 @@
 """The block model and its twin, the mixed-integer program: schedules satisfy them, their solutions are schedules."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Brute force: by hand, against the textbook model, and within its limits."""
 
-from __future__ import annotations
-
 import pytest
 import tiny
 from controlled import controlled

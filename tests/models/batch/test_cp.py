@@ -1,7 +1,5 @@
 """The method ``cp``: the same optima as brute force and the textbook model, and bounds that hold on the way there."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Bounds from prices and from the load program: never above an optimum, and higher where whole tasks matter."""
 
-from __future__ import annotations
-
 from random import Random
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Layouts with bounds of their own, searches and proofs by them: the same optima, whatever the dual prices."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The methods ``milp``, ``milp-highs`` and ``milp-cbc``: the same optima as the others, and bounds that hold."""
 
-from __future__ import annotations
-
 import builtins
 import functools
 import math

@@ -1,7 +1,5 @@
 """Partitions into the sets of one GPU: bounds never above an optimum, and proofs as by other methods."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from block_models import search_from

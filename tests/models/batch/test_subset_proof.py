@@ -1,7 +1,5 @@
 """Tables of the loads by definition, and proofs by subsets: the optima of brute force and of the block model."""
 
-from __future__ import annotations
-
 import math
 import random
 import threading

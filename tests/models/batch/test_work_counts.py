@@ -3,8 +3,6 @@
 The figures are those of the present code. Less work is welcome: then the figure here becomes less, too.
 """
 
-from __future__ import annotations
-
 import pytest
 from block_models import search_from
 

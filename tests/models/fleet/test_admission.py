@@ -1,7 +1,5 @@
 """The most that a fleet without a queue can accept: proofs, bounds, and nobody accepts more."""
 
-from __future__ import annotations
-
 import pytest
 from admission_search import Replay, most_on_one_place, most_with_migration
 from hypothesis import given, settings

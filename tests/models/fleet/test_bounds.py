@@ -1,7 +1,5 @@
 """Lower bounds of traces, and small traces solved exactly."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import random

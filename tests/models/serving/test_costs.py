@@ -1,7 +1,5 @@
 """Proven costs of GPUs of several kinds, against a model that shares nothing with the package's."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """Proven numbers of GPUs, slices and changes."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import math

@@ -1,7 +1,5 @@
 """The matching of groups: no other pairs gain more."""
 
-from __future__ import annotations
-
 from itertools import permutations
 
 import numpy as np

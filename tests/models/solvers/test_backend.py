@@ -1,7 +1,5 @@
 """Every way in which a run of a solver of mixed-integer programs can end, for each of them, and runs of CP-SAT."""
 
-from __future__ import annotations
-
 import math
 import os
 import signal

@@ -1,7 +1,5 @@
 """Instances made and destroyed through the genuine bindings, with everything that drivers do to those who try."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Nodes on which slurmd runs: partitions change in a job that has the whole node, and where it is drained."""
 
-from __future__ import annotations
-
 import os
 import socket
 import sys

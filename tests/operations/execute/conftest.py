@@ -1,7 +1,5 @@
 """Executions of these tests have the machine to themselves, and clusters of their own."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Plans of two nodes on a Dask cluster: what is refused, what has not begun, new plans."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

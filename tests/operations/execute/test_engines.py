@@ -1,7 +1,5 @@
 """Plans of two nodes by each engine, and engines that are refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -3,8 +3,6 @@
 The table in docs/how-to/run-a-plan.md has a line for each of them.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Schedules on several kinds of GPUs, and on GPUs without MIG, are carried out by programs on the tests' GPUs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

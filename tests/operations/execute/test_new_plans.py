@@ -1,7 +1,5 @@
 """Schedules that are planned anew while they run, after tasks that end late."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Plans of several nodes, cut into parts, carried out, and merged: the same as if they had been carried out in one."""
 
-from __future__ import annotations
-
 import getpass
 import os
 import random

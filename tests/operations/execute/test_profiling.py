@@ -1,7 +1,5 @@
 """Tasks and models measured on the tests' GPU, with everything that goes wrong on the way."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Random plans with random faults, killed anywhere and resumed: the end is always that of the plan."""
 
-from __future__ import annotations
-
 import os
 import random
 from pathlib import Path

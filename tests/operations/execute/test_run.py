@@ -1,7 +1,5 @@
 """Schedules run on the tests' GPU with programs: real processes, real deaths."""
 
-from __future__ import annotations
-
 import errno
 import getpass
 import json

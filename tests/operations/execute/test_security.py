@@ -1,7 +1,5 @@
 """Security of executions: no text becomes code, nobody else has the locks, tasks are not of root, versions agree."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import subprocess

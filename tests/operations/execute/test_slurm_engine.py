@@ -1,7 +1,5 @@
 """Plans of two nodes on a real Slurm: what is taken back, and what is refused."""
 
-from __future__ import annotations
-
 from importlib import metadata
 from pathlib import Path
 

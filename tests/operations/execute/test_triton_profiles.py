@@ -1,7 +1,5 @@
 """Profiles of a running Triton: a real server whose model sleeps, with models loaded on request and without."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

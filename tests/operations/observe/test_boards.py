@@ -1,7 +1,5 @@
 """The boards of a node, and those with MIG on: a gap in a text is told, and never taken for a free board."""
 
-from __future__ import annotations
-
 import pytest
 from state_forms import LGI, cluster, complaints, node, state_from_text
 

@@ -1,7 +1,5 @@
 """Damaged texts of other programs: refused with their lines, or read for what they say."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

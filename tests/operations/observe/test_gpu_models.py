@@ -1,7 +1,5 @@
 """Models of GPUs from texts in the format of ``nvidia-smi mig -lgip`` and ``-lgipp``, and from NVML."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 

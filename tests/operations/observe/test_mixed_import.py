@@ -1,7 +1,5 @@
 """States of clusters with three kinds of GPUs, one node with MIG off, from every source, and plans for them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """States from the screen that nvidia-smi prints without options."""
 
-from __future__ import annotations
-
 import state_forms
 from state_forms import TEXTS
 

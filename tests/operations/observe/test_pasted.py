@@ -1,7 +1,5 @@
 """States from texts as they are pasted. The files in ``pasted`` have the shapes that real ones have."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Counters of inference servers: what the services did, beside their plan."""
 
-from __future__ import annotations
-
 import dataclasses
 import http.server
 import itertools

@@ -1,7 +1,5 @@
 """States of a real cluster: what its Slurm and its nodes print is read as it is."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """States from Slurm: every pair of a line counts, and types that name no profile are told."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

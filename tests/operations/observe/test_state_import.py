@@ -1,7 +1,5 @@
 """States from the texts of other programs. The files in ``forms`` are one fleet, in each form of two versions."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

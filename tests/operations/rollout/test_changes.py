@@ -1,7 +1,5 @@
 """Scripts that carry out changes of deployments and migrations."""
 
-from __future__ import annotations
-
 import re
 from functools import partial
 from pathlib import Path

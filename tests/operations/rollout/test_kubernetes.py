@@ -1,7 +1,5 @@
 """Configurations of mig-parted, resources of Kubernetes, and what counts of profiles leave open."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 

@@ -1,7 +1,5 @@
 """Scripts that carry out migrations."""
 
-from __future__ import annotations
-
 import dataclasses
 import socket
 import subprocess

@@ -1,7 +1,5 @@
 """Segments of several processes: NVIDIA's Multi-Process Service starts before them and ends after them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Scripts that carry out schedules of batches."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

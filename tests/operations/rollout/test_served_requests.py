@@ -4,8 +4,6 @@ Times of each service are longer by a factor, so that two cores carry it: then r
 are what they were.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Scripts of nvidia-smi commands, carried out on GPUs that are a file."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

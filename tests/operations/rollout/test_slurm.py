@@ -1,7 +1,5 @@
 """Scripts for Slurm: which nodes they change, and how they edit its files."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

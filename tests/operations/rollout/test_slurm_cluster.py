@@ -1,7 +1,5 @@
 """The scripts for Slurm change a real cluster, unedited: what a site has elsewhere is in the environment."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

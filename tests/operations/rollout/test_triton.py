@@ -1,7 +1,5 @@
 """Exported servers: their files, and real Tritons behind a real HAProxy that are started, drained and stopped."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 import socket

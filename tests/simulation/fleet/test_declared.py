@@ -1,7 +1,5 @@
 """Simulations in which schedulers are told other run times than the true ones."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

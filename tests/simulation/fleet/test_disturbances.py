@@ -1,7 +1,5 @@
 """Jobs that crash, end early or late, and GPUs that leave and return: nobody loses a job, and the books balance."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections import Counter, defaultdict

@@ -1,7 +1,5 @@
 """Forecasts from the present moment: what comes true where all that is known is true, and nothing that is not known."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 

@@ -1,7 +1,5 @@
 """Ranking of the GPUs of a fleet by their states."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 from online_worlds import TABLES, place

@@ -1,7 +1,5 @@
 """Figures of a log by hand, and the check of a log: each mistake is found."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from copy import deepcopy

@@ -1,7 +1,5 @@
 """Simulations on several kinds of GPUs: every scheduler, whatever jobs and fleets there are, and the router."""
 
-from __future__ import annotations
-
 import dataclasses
 import random
 from collections import Counter

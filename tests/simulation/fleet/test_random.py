@@ -1,7 +1,5 @@
 """Whatever arrives and whoever decides: nothing is lost, every log is valid, and it is the same on every run."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections import Counter

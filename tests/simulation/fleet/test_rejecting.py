@@ -1,7 +1,5 @@
 """Fleets without a queue: who is turned away, who may come in its place, and what the figures say."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """Simulations that start with the instances of a state."""
 
-from __future__ import annotations
-
 import pytest
 
 from mig_opt import FleetState, HeldInstance, InputError, Job, Trace, get_gpu, methods, simulate

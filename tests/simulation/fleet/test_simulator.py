@@ -1,7 +1,5 @@
 """The rules of the simulator on traces of a few jobs, by hand. A creation takes 1 s, a destruction 0.5 s."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

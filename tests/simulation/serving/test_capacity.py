@@ -1,7 +1,5 @@
 """Capacities under a promise: what they mean, what pooling gains, and the search for them."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 

@@ -1,7 +1,5 @@
 """Capacities that are kept between runs."""
 
-from __future__ import annotations
-
 import contextlib
 import sqlite3
 import subprocess

@@ -1,7 +1,5 @@
 """Continuous batching: by hand, by the formulas of queues that it contains, and as services with several SLOs."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The loop against a simulation by events, and against queueing theory."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from decimal import Decimal, getcontext

@@ -1,7 +1,5 @@
 """Requests on whole deployments: figures of services and segments, determinism, and wrong arguments."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Schedules without operations: the validator finds them, as brute force does, or says why there are none."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Random schedules: valid ones are, and what is changed in them is found."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """The rules for schedules: each mistake is found, once, where it is."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

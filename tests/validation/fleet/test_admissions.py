@@ -1,7 +1,5 @@
 """The validator of admissions finds everything that is wrong, and nothing else."""
 
-from __future__ import annotations
-
 from mig_opt import Job, Trace, get_gpu
 from mig_opt.errors import Problem, problems_of
 from mig_opt.fleet.admission import AcceptedJob, Admission

@@ -1,7 +1,5 @@
 """The validator of migrations: each rule is broken once."""
 
-from __future__ import annotations
-
 import pytest
 
 from mig_opt import FleetState, HeldInstance, InputError, Migration, get_gpu

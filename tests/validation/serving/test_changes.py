@@ -1,7 +1,5 @@
 """The rules for plans of changes: each mistake is found, where it is."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

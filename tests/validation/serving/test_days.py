@@ -1,7 +1,5 @@
 """The validator of days finds what is wrong with a plan, whatever it is."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

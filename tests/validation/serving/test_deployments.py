@@ -1,7 +1,5 @@
 """The rules for deployments: each mistake is found, once, where it is."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Charts: what they show is read back from the artists, by group id, and from the renderer's extents."""
 
-from __future__ import annotations
-
 import pytest
 from charts import a30_batch, a30_schedule, artists, assert_texts_apart, extent, key
 from hypothesis import example, given

@@ -1,7 +1,5 @@
 """Pictures of executions."""
 
-from __future__ import annotations
-
 import tiny
 
 from mig_opt.gpu.devices import Device

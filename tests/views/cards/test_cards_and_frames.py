@@ -1,7 +1,5 @@
 """Objects in notebooks: cards, frames and pictures, and what happens without pandas."""
 
-from __future__ import annotations
-
 import dataclasses
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Pictures of simulations on fleets without a queue."""
 
-from __future__ import annotations
-
 import pytest
 from charts import artists, key
 from online_worlds import job, trace

@@ -1,7 +1,5 @@
 """Pictures of simulations."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 

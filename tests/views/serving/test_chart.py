@@ -1,7 +1,5 @@
 """Pictures of deployments."""
 
-from __future__ import annotations
-
 import dataclasses
 import random
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Pictures of days."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """Pictures of latencies."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest
