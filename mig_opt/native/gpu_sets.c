@@ -113,6 +113,17 @@ static bool list_stack(Listing *listing, int64_t at)
     return goes_on;
 }
 
+/* Writes the sets that are disjoint from one set to the front of the result, by index; returns their number. */
+static int64_t disjoint(const int64_t *sets, int64_t count, int64_t set, int64_t *result)
+{
+    int64_t found = 0;
+    for (int64_t at = 0; at < count; at++) {
+        result[found] = at;
+        found += !(sets[at] & set);
+    }
+    return found;
+}
+
 /* Lists the unions of disjoint sets of two branches. */
 static bool list_split(Listing *listing, int64_t at)
 {
@@ -120,26 +131,33 @@ static bool list_split(Listing *listing, int64_t at)
     const TaskSets *one = &listing->sets[node[ONE]];
     TaskSets *two = &listing->sets[node[TWO]];
     const int32_t *outside = listing->outside[at].at;
-    int64_t last = listing->columns - 1;
-    qsort(two->at, (size_t)two->count, sizeof *two->at, by_value);
-    for (int64_t row = 0; row < one->count; row++) {
+    int64_t last = listing->columns - 1, grain = listing->grain, count = two->count;
+    int64_t *sets = malloc(3 * (size_t)most(1, count) * sizeof *sets), *columns = sets + count, *some = columns + count;
+    bool goes_on = sets != NULL;
+    qsort(two->at, (size_t)count, sizeof *two->at, by_value);
+    for (int64_t other = 0; goes_on && other < count; other++)
+        sets[other] = two->at[other].set, columns[other] = two->at[other].length / grain;
+    for (int64_t row = 0; goes_on && row < one->count; row++) {
         TaskSet here = one->at[row];
         /* The longer the path, the less is left for all else. */
-        int64_t enough = listing->needed - here.value - outside[last - here.length / listing->grain];
-        for (int64_t other = 0; other < two->count && two->at[other].value >= enough; other++) {
-            TaskSet there = two->at[other];
-            listing->pairs++;
-            if (listing->steps_left-- <= 0)
-                return false;
-            if (here.set & there.set)
-                continue;
-            int64_t length = most(here.length, there.length), value = here.value + there.value;
-            if (value + outside[last - length / listing->grain] >= listing->needed
-                && !add_set(&listing->sets[at], (TaskSet){here.set | there.set, length, value}))
-                return false;
+        int64_t column = here.length / grain, enough = listing->needed - here.value - outside[last - column], end = 0;
+        for (int64_t step = (int64_t)1 << 40; step; step /= 2)
+            if (end + step <= count && two->at[end + step - 1].value >= enough)
+                end += step;
+        listing->pairs += end;
+        listing->steps_left -= end;
+        goes_on = listing->steps_left >= 0;
+        int64_t found = goes_on ? disjoint(sets, end, here.set, some) : 0;
+        for (int64_t index = 0; goes_on && index < found; index++) {
+            TaskSet there = two->at[some[index]];
+            int64_t value = here.value + there.value;
+            if (value + outside[last - most(column, columns[some[index]])] >= listing->needed)
+                goes_on = add_set(
+                    &listing->sets[at], (TaskSet){here.set | there.set, most(here.length, there.length), value});
         }
     }
-    return true;
+    free(sets);
+    return goes_on;
 }
 
 static bool list_node(Listing *listing, int64_t at)
@@ -160,7 +178,7 @@ static Table table_in(char **memory, int64_t count)
 
 /* The steps are the sets and the pairs of sets that were looked at. Returns -1 if they, or the sets, are too many. */
 EXPORT int64_t gpu_sets(
-    const IntegerRows *nodes, const TableRows *ticks, const Table *prices, const int64_t limits[5], Integers *sets,
+    const IntegerRows *nodes, const TableRows *ticks, const Table *prices, const int64_t limits[6], Integers *sets,
     Integers *values, Integers *lengths, Integers *steps)
 {
     int64_t count = nodes->rows, tasks = ticks->columns, profiles = ticks->rows, found = -1;
@@ -184,7 +202,7 @@ EXPORT int64_t gpu_sets(
         for (int64_t profile = 0; profile < profiles; profile++) {
             listing.times[profile] = table_in(&end, tasks);
             for (int64_t task = 0; task < tasks; task++)
-                listing.times[profile].at[task] = (int32_t)(ticks->at[profile * tasks + task] / limits[0]);
+                listing.times[profile].at[task] = (int32_t)((ticks->at[profile * tasks + task] + limits[5]) / limits[0]);
         }
         listing.work = table_in(&end, columns);
         listing.last_first = table_in(&end, tasks), listing.last_prices = table_in(&end, tasks);

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,10 @@ from mig_opt.native import loop
 
 _MAX_LAYOUTS = 30_000
 """Layouts of enough value, at most: each takes about a millisecond."""
+
+_MOST_LAYOUTS_OF_SOME, _MAX_STEPS_OF_SOME = 600, 2**23
+"""Layouts that are looked at where some of the sets will do: those that have the most. And sets and pairs of them of
+one of these; the layout is left out where they are more."""
 
 _MAX_STEPS = 2**26
 """Sets and pairs of them that are looked at for one layout, at most: some tenths of a second."""
@@ -54,6 +58,14 @@ class GpuSets:
         return len(self.sets)
 
 
+def valued(found: GpuSets, tasks: PricedTasks) -> GpuSets:
+    """Return sets with their values at the prices of the tasks."""
+    values = np.zeros(len(found), np.int64)
+    for task, price in enumerate(tasks.prices.tolist()):
+        values += (found.sets >> task & 1) * price
+    return replace(found, values=values)
+
+
 class GpuSetListing:
     """Listing of the sets of one GPU of a batch on which nothing is live; at most ``most``, repetitions included."""
 
@@ -66,12 +78,19 @@ class GpuSetListing:
         self._known: dict[Layout, npt.NDArray[np.int64]] = {}
 
     def sets(
-        self, tasks: PricedTasks, needed: int, most_steps: int, workers: int, expired: Callable[[], bool]
+        self,
+        tasks: PricedTasks,
+        needed: int,
+        most_steps: int,
+        workers: int,
+        expired: Callable[[], bool],
+        enough: int | None = None,
     ) -> GpuSets | None:
         """List the sets of some value at least within the limit of the tasks.
 
         Returned is None if they or their layouts are too many, if it takes more than ``most_steps`` sets and pairs of
-        sets that are looked at, or if the time is up.
+        sets that are looked at, or if the time is up. With ``enough`` only about that number is listed, of layouts
+        that have many: :attr:`covered` is the share of these.
         """
         self._tasks, self._most_steps, self._steps_left = tasks, most_steps, most_steps
         if self._whole is not None:
@@ -81,20 +100,22 @@ class GpuSetListing:
             if found is None or expired():
                 return None
             self.layouts = [entry.layout for entry in found]
+            if enough is not None:
+                del self.layouts[_MOST_LAYOUTS_OF_SOME:]
         parts: list[tuple[Integers, ...]] = [(np.zeros(0, np.int64),) * 4]
-        count = 0
+        self._enough, self._count, self.covered = enough, 0, 1.0
         work = functools.partial(self._some, needed=needed, expired=expired)
         starts = list(range(0, len(self.layouts), _LAYOUTS_AT_A_TIME))
         with ThreadPoolExecutor(workers) as pool:
-            while starts and count <= self._most and not expired():
+            while starts and self._count <= (enough or self._most) and not expired():
                 now, starts = starts[: 4 * workers], starts[4 * workers :]
                 for some in pool.map(work, now):
                     if some is None:
                         return None
                     parts += some
-                    count += sum(len(each[0]) for each in some)
-        if starts or expired():
+        if (starts and enough is None) or expired():
             return None
+        self.covered -= len(starts) * _LAYOUTS_AT_A_TIME / max(1, len(self.layouts))
         listed = GpuSets(*map(np.concatenate, zip(*parts, strict=True)))
         listed = listed.at(np.lexsort([listed.lengths, listed.sets]))
         return listed.at(np.unique(listed.sets, return_index=True)[1])
@@ -105,21 +126,26 @@ class GpuSetListing:
         return self._most_steps - self._steps_left
 
     def _some(self, start: int, needed: int, expired: Callable[[], bool]) -> list[tuple[Integers, ...]] | None:
-        """List the sets of some of the layouts; None if they are too many or the time is up."""
-        found, tasks = [], self._tasks
+        """List the sets of some of the layouts; None if all are wanted and they are too many or the time is up."""
+        found, tasks, most_steps = [], self._tasks, _MAX_STEPS if self._enough is None else _MAX_STEPS_OF_SOME
         sets, values, lengths = (np.empty(self._most, np.int64) for _ in range(3))
         steps, empty = np.zeros(2, np.int64), int(not self._all_used)
         for at in range(start, min(start + _LAYOUTS_AT_A_TIME, len(self.layouts))):
-            limits = (tasks.grain, tasks.at_most, needed, empty, min(self._steps_left, _MAX_STEPS))
+            limits = (tasks.grain, tasks.at_most, needed, empty, min(self._steps_left, most_steps), tasks.raised_by)
+            if self._enough is not None and self._count > self._enough:
+                self.covered -= 1 / len(self.layouts)
+                continue
             left = self._steps_left > 0 and not expired()
             count = -1
             if left:
                 rows = self._rows(at)
                 count = _gpu_sets(rows, tasks.ticks, tasks.prices, limits, sets, values, lengths, steps)
             self._steps_left -= int(steps.sum())
-            if count < 0:
+            if count < 0 and self._enough is None:
                 return None
-            if count:
+            self._count += max(0, count)
+            self.covered -= (not left) / len(self.layouts)
+            if count > 0:
                 some = [each[:count].copy() for each in (sets, values, lengths)]
                 found.append((*some, np.full(count, at)))
         return found
@@ -133,7 +159,9 @@ class GpuSetListing:
 
     def _listed(self, at: int, needed: int, expired: Callable[[], bool]) -> TaskSets | None:
         tree = LayoutTree(self._part, self._branches, [self.layouts[at]])
-        listed = TaskSets(tree, self._tasks, self._most, may_be_empty=not self._all_used, needed=needed)
+        listed = TaskSets(
+            tree, self._tasks._replace(raised_by=0), self._most, may_be_empty=not self._all_used, needed=needed
+        )
         return listed if listed.fill(expired) else None
 
     def places(self, tasks: int, layout: int) -> list[tuple[int, int]]:

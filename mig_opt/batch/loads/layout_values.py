@@ -43,6 +43,7 @@ class PricedTasks(NamedTuple):
     at_most: int  # ticks of a schedule, at most
     grain: int  # ticks to which times are rounded down
     highest: int  # the sum of all of them, at most
+    raised_by: int = 0  # ticks by which tasks are longer before they are rounded, where no proof is wanted
 
     def at_prices(self, prices: npt.NDArray[np.floating]) -> PricedTasks:
         """Return the tasks with other dual prices: not negative and not all 0, shape (tasks,)."""
@@ -57,7 +58,7 @@ class PricedTasks(NamedTuple):
     @property
     def times(self) -> npt.NDArray[np.int32]:
         """The grains of each task in each profile, shape (profiles, tasks)."""
-        return self.ticks // np.int32(self.grain)
+        return (self.ticks + np.int32(self.raised_by)) // np.int32(self.grain)
 
     def backwards(self) -> PricedTasks:
         """Return the tasks in reverse order."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,13 +22,40 @@ _SECONDS_PER_LOOK = 0.05
 _partition_of_sets = loop("partition_of_sets")
 
 
+class Partition(NamedTuple):
+    """Outcome of a search for a partition."""
+
+    parts: tuple[int, ...] | None  # its sets, none if there is no partition; None after too many steps
+    steps: int  # sets that were looked at
+    at: int  # where the search ended: the next one for another partition of the same sets can begin there
+
+
+def _rarest_first(found: GpuSets, tasks: int) -> Integers:
+    """Return the tasks, those of the fewest sets first: fewer sets begin a partition then."""
+    return np.argsort([int((found.sets >> task & 1).sum()) for task in range(tasks)], kind="stable")
+
+
+def _with_bits(sets: Integers, bits: Integers) -> Integers:
+    """Return sets whose bits are some of the bits before, in this order."""
+    moved = np.zeros(len(sets), np.int64)
+    for at, bit in enumerate(bits.tolist()):
+        moved |= (sets >> bit & 1) << at
+    return moved
+
+
 def partition_of_sets(
-    found: GpuSets, tasks: PricedTasks, count: int, most_steps: int, workers: int, expired: Callable[[], bool]
-) -> tuple[tuple[int, ...] | None, int]:
+    found: GpuSets,
+    tasks: PricedTasks,
+    count: int,
+    most_steps: int,
+    workers: int,
+    expired: Callable[[], bool],
+    begin: int = 0,
+) -> Partition:
     """Find a partition of all tasks into some of the sets.
 
-    A depth-first search: the lowest task that is left is in one of the next sets, and those that are still to come are
-    worth no more than the best one each.
+    A depth-first search: of the tasks that are left, the one that is in the fewest sets is in the next one, and those
+    that are still to come are worth no more than the best one each.
 
     Parameters
     ----------
@@ -43,22 +71,23 @@ def partition_of_sets(
         Number of threads.
     expired : callable
         Returns True once the time is up.
+    begin : int
+        Where another search ended, if partitions before that are not wanted.
 
     Returns
     -------
-    partition : tuple of int, optional
-        An empty one if there is none; None, if it takes too many steps or the time is up.
-    steps : int
-        Sets that were looked at.
+    Partition
+        Its parts are None also if the time is up.
     """
     everything, left, over = (1 << len(tasks.prices)) - 1, most_steps, False
     if count == 1:
-        return ((everything,) if everything in found.sets else ()), len(found)
-    order = np.argsort(-found.values, kind="stable")
-    sets, values = np.ascontiguousarray(found.sets[order]), np.ascontiguousarray(found.values[order])
-    rising = np.sort(sets)
+        return Partition((everything,) if everything in found.sets else (), len(found), 0)
+    rare = _rarest_first(found, len(tasks.prices))
+    sets = _with_bits(found.sets, rare)
+    order = np.lexsort([-found.values, sets & -sets])
+    sets, values, rising = sets[order], np.ascontiguousarray(found.values[order]), np.sort(sets)
     begun: list[Integers] = []  # by search: its steps, and what is not 0 once it is to end
-    firsts = np.nonzero((sets & 1 != 0) & (values >= tasks.value - (count - 1) * values[:1].sum()))[0]
+    firsts = np.nonzero((sets & 1 != 0) & (values >= tasks.value - (count - 1) * values.max(initial=0)))[0]
 
     def search(chunk: Integers) -> tuple[int, Integers]:
         nonlocal left
@@ -79,13 +108,14 @@ def partition_of_sets(
     chunks = [np.ascontiguousarray(some) for some in np.array_split(firsts, 1 + len(firsts) // _FIRSTS_AT_A_TIME)]
     with ThreadPoolExecutor(workers) as pool:
         try:
-            for each in [pool.submit(search, chunk) for chunk in chunks]:
+            for at, each in enumerate([pool.submit(search, chunk) for chunk in chunks[begin:]], begin):
                 while not wait([each], _SECONDS_PER_LOOK).done:
                     if expired():
                         end()
                 ended, parts = each.result()
                 if ended:
-                    return tuple(parts.tolist()) if ended > 0 else None, most_steps - left
+                    back = tuple(_with_bits(parts, np.argsort(rare)).tolist())
+                    return Partition(back if ended > 0 else None, most_steps - left, at)
         finally:
             end()
-    return (), most_steps - left
+    return Partition((), most_steps - left, len(chunks))

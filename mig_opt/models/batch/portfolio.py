@@ -14,7 +14,8 @@ It is a portfolio of :data:`PHASES`, one after the other, each where it applies:
    that is left is searched by itself, and local search takes turns with that
    (:mod:`mig_opt.models.batch.layout_search`). On several GPUs with some ten tasks each, the tasks are partitioned into
    sets of one GPU each (:mod:`mig_opt.models.batch.set_partition`).
-4. The rest is left to the local search, and to sets of more tasks once it finds nothing. Batches that the tables of
+4. The rest is left to the local search. Before it, sets of up to some sixty tasks of about the same value are joined to
+   schedules (:mod:`mig_opt.models.batch.even_sets`); after it, they raise the bound. Batches that the tables of
    subsets could take, and all of them where there is no limit of time, are left to the block model as a whole
    (:mod:`mig_opt.models.batch.block_search`).
 """
@@ -64,6 +65,10 @@ _IDLE_CYCLES, _LONG_IDLE_CYCLES = 20, 200
 _MAX_TASKS_OF_FEW_SETS = 10
 """Number of tasks on a GPU above which sets are mostly too many: a partition into them comes after a long local search,
 and is not tried again if it has found nothing."""
+
+_LEAST_GPUS_OF_MANY_PARTITIONS = 4
+"""Number of GPUs from which on partitions are frequent near the bound if sets are many, since it is in the exponent. With
+three of them the local search is ahead."""
 
 _MOST_EFFORT = 64
 """Effort at which partitions into sets end: the first one has 1."""
@@ -160,6 +165,11 @@ class Portfolio:
         return self.search.problem.alike and self.tasks <= _MAX_TASKS_OF_FEW_SETS * self.gpus
 
     @property
+    def has_many_partitions(self) -> bool:
+        """True if near the bound there are so many sets of tasks for a GPU that partitions into them are schedules."""
+        return self.gpus >= _LEAST_GPUS_OF_MANY_PARTITIONS and not self.has_few_sets
+
+    @property
     def endless(self) -> bool:
         """True if only the limit of time ends the local search: no block model as a whole proves anything."""
         return self.improves and self.limited and self.tasks > MAX_TASKS_OF_TABLES
@@ -185,7 +195,7 @@ class Portfolio:
         return DualPriceBound(self.search, prices) if self.tasks <= _MAX_TASKS_FINE else None
 
     def _set_bound(self, prices: DualPrices, over: Callable[[], bool]) -> SetBound[BlockModel] | None:
-        listed = self.search.problem.alike and has_sets(prices, self.tasks)
+        listed = not self.has_many_partitions and self.search.problem.alike and has_sets(prices, self.tasks)
         return SetBound(self.search, prices, 1, expired=over) if listed else None
 
     def price(self, share: float) -> None:
@@ -195,19 +205,26 @@ class Portfolio:
             self.dual_prices = found
             self.bounded = BoundedLayouts(self.search, found) if self.alone else None
 
+    @property
+    def sets(self) -> SetPartition[BlockModel]:
+        """The sets of tasks that the dual prices leave to a GPU."""
+        if self._sets is None:
+            assert self.dual_prices is not None
+            self._sets = SetPartition(self.search, self.dual_prices, cp)
+        return self._sets
+
     def partition(self, share: float) -> None:
-        """Look at the sets of tasks that the dual prices leave to a GPU; each time with more effort."""
-        assert self.dual_prices is not None
+        """Look at all sets, each time with more effort."""
         search = self.search
         before = search.lower, search.upper
-        if self._sets is None:
-            self._sets = SetPartition(search, self.dual_prices, cp)
-        self._sets.prove(share, self._effort)
+        self.sets.prove(share, self._effort)
         # More sets than that are too many with any effort.
         self._effort *= 4 if self.has_few_sets or (search.lower, search.upper) != before else _MOST_EFFORT
 
     def go_on(self) -> None:
-        """Let the local search and the partition into sets take turns until the end."""
+        """Let the local search and the sets of tasks take turns until the end."""
+        if self.has_many_partitions:
+            self.sets.look_for_schedules(share=0.6)
         while self.search.open and self._effort < _MOST_EFFORT and self.dual_prices is not None:
             self.improve(_LONG_IDLE_CYCLES)
             if self.search.open:

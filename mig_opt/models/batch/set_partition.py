@@ -12,13 +12,14 @@ The limit begins close to the bound and grows, since the work does as well.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Generic
 
 import numpy as np
 
 from mig_opt.batch.batch import Batch
-from mig_opt.batch.loads.gpu_sets import GpuSets
+from mig_opt.batch.loads.gpu_sets import GpuSetListing, GpuSets, valued
 from mig_opt.batch.loads.layout_values import PricedTasks
 from mig_opt.batch.loads.partitions import partition_of_sets
 from mig_opt.batch.schedule import Schedule, on_gpus
@@ -26,13 +27,17 @@ from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
 from mig_opt.models.batch.block_search import BlockSearch, M
 from mig_opt.models.batch.dual_price_bound import DualPrices
+from mig_opt.models.batch.even_sets import EvenSets
 from mig_opt.models.batch.set_prices import SetBound, TooMuchError
 
 Solve = Callable[[Batch, Control[Schedule]], None]
 """Exact method for one GPU: it reports to the control."""
 
-_MAX_CHOICES, _CHOICES_PER_SECOND = 2**32, 1e9
+_MAX_CHOICES, _CHOICES_PER_SECOND = 2**32, 4e9
 """Sets that are looked at in search of a partition, at most; and by a thread in a second."""
+
+_EVEN_EFFORT = 16
+"""Effort of the search for a partition into sets of about the mean value."""
 
 _GPU_SECONDS = 5.0
 """Seconds for the exact method on one GPU, at most."""
@@ -49,6 +54,7 @@ class SetPartition(Generic[M]):
         self._end = 0.0
         workers = search.control.workers
         self._bound = SetBound(search, start, workers, expired=self._expired, part=8, remaining=self._none_within)
+        self._even: EvenSets[M] | None = None
         self._alone: dict[int, _OneGpu] = {}  # the sets that were scheduled, by their bits
 
     def prove(self, share: float = 1.0, effort: int = 1) -> None:
@@ -61,13 +67,45 @@ class SetPartition(Generic[M]):
         while self._bound.round():
             pass
 
+    def look_for_schedules(self, share: float = 1.0) -> None:
+        """Look for partitions into sets of about the mean value, and schedule each of them."""
+        search, goes_on = self._search, True
+        self._end = search.control.end_of(share)
+        if self._even is None:
+            self._even = EvenSets(search, self._bound.found(), search.control.workers, expired=self._expired)
+        try:
+            while goes_on:
+                listed, before = self._even.next_sets(), search.upper
+                with suppress(TooMuchError):
+                    self._look_through(self._even.listing, *listed)
+                goes_on = self._even.found(schedules=search.upper < before)
+        except TooMuchError:
+            pass
+
+    def _look_through(self, listing: GpuSetListing, found: GpuSets, tasks: PricedTasks) -> None:
+        """Schedule one partition after the other into some of the sets, as long as there are any."""
+        begin = 0
+        while not self._expired():
+            at_most = self._search.upper - 1
+            late = [one for one, alone in self._alone.items() if alone.ticks > at_most]
+            found = found.at((found.lengths <= at_most) & ~np.isin(found.sets, np.array(late, np.int64)))
+            if not len(found):
+                return
+            parts, begin = self._partition(found, tasks, _EVEN_EFFORT, begin)
+            if not parts:
+                return
+            self._schedule(listing, found, parts, at_most)
+
     def _expired(self) -> bool:
         return self._search.control.left_until(self._end) <= 0
 
     def _none_within(self, tasks: PricedTasks, highest: int) -> bool:
         """Look at all partitions: return True if no schedule is within the limit; if there is one, it is reported."""
         # The others have to make up for a set that is worth less than the best one.
-        found, at_most = self._bound.sets(tasks, tasks.value - (self._gpus - 1) * highest), tasks.at_most
+        found, at_most = (
+            self._bound.sets(tasks, tasks.value - (self._gpus - 1) * highest, self._bound.effort),
+            tasks.at_most,
+        )
         self._bound.program.add(found.sets, at_most)
         while not self._expired():
             # Once there is a schedule, a shorter one has some of the same sets.
@@ -79,25 +117,27 @@ class SetPartition(Generic[M]):
             prices, _ = self._bound.program.prices(self._bound.prices, among=found.sets)
             tasks = tasks.at_prices(prices)
             found = _needed(found, tasks, self._gpus)
-            partition = self._partition(found, tasks)
+            partition, _ = self._partition(found, tasks, self._bound.effort)
             if not partition:
                 return True
-            if not self._schedule(found, partition, at_most):
+            if not self._schedule(self._bound.listing, found, partition, at_most):
                 break
         return False
 
-    def _partition(self, found: GpuSets, tasks: PricedTasks) -> tuple[int, ...]:
-        """Return a partition of all tasks into some of the sets; an empty one if there is none."""
+    def _partition(
+        self, found: GpuSets, tasks: PricedTasks, effort: int, begin: int = 0
+    ) -> tuple[tuple[int, ...], int]:
+        """Return a partition of all tasks into some of the sets, an empty one if there is none; and where it was."""
         control = self._search.control
         # In a deterministic run the clock stands still meanwhile.
-        most = int(min(self._bound.effort * _MAX_CHOICES, 1 + control.left_until(self._end) * _CHOICES_PER_SECOND))
-        partition, steps = partition_of_sets(found, tasks, self._gpus, most, control.workers, self._expired)
+        most = int(min(effort * _MAX_CHOICES, 1 + control.left_until(self._end) * _CHOICES_PER_SECOND))
+        parts, steps, at = partition_of_sets(found, tasks, self._gpus, most, control.workers, self._expired, begin)
         control.spend(steps / _CHOICES_PER_SECOND)
-        if partition is None:
+        if parts is None:
             raise TooMuchError
-        return partition
+        return parts, at
 
-    def _schedule(self, found: GpuSets, partition: tuple[int, ...], at_most: int) -> bool:
+    def _schedule(self, listing: GpuSetListing, found: GpuSets, partition: tuple[int, ...], at_most: int) -> bool:
         """Schedule each set of a partition on a GPU, until one is known to take more than some ticks.
 
         If none does, the schedule is reported. Returns False if neither is known.
@@ -108,7 +148,7 @@ class SetPartition(Generic[M]):
             alone = self._alone.get(tasks)
             if alone is None:
                 layout = int(found.layouts[np.searchsorted(found.sets, tasks)])
-                alone = self._alone[tasks] = _OneGpu(search, dict(self._bound.listing.places(tasks, layout)))
+                alone = self._alone[tasks] = _OneGpu(search, dict(listing.places(tasks, layout)))
             if alone.ticks > at_most and not alone.tried:
                 alone.solve(self._solve)
             if alone.lower > at_most:
@@ -123,17 +163,15 @@ class SetPartition(Generic[M]):
 
 def _needed(found: GpuSets, tasks: PricedTasks, gpus: int) -> GpuSets:
     """Return the sets that a partition may have at some prices, in whole numbers."""
-    values = np.zeros(len(found), np.int64)
-    for task, price in enumerate(tasks.prices.tolist()):
-        values += (found.sets >> task & 1) * price
-    left = np.ones(len(found), np.bool_)
+    found, left = valued(found, tasks), np.ones(len(found), np.bool_)
+    values = found.values
     while left.any():
         highest = int(values[left].max())
         further = left & (values >= tasks.value - (gpus - 1) * highest) & (gpus * highest >= tasks.value)
         if further.sum() == left.sum():
             break
         left = further
-    return replace(found, values=values).at(left)
+    return found.at(left)
 
 
 class _OneGpu:

@@ -18,6 +18,7 @@ from typing import Generic
 
 import numpy as np
 
+from mig_opt.batch.loads.branches import Branches
 from mig_opt.batch.loads.columns import grain_of
 from mig_opt.batch.loads.gpu_sets import GpuSetListing, GpuSets
 from mig_opt.batch.loads.layout_values import PricedTasks, priced_tasks
@@ -28,7 +29,7 @@ from mig_opt.models.batch.block_search import BlockSearch, M
 from mig_opt.models.batch.dual_price_bound import DualPrices
 from mig_opt.models.solvers.covering import CoveringProgram
 
-_GRAINS = 2_500
+GRAINS = 2_500
 """Grains of a schedule, at most: finer ones leave as few sets, and take longer."""
 
 _MAX_SETS = 2**21
@@ -83,7 +84,36 @@ def has_sets(prices: DualPrices, tasks: int) -> bool:
     return tasks <= MAX_TASKS_OF_SETS and number_of_layouts(prices.branches) <= MAX_LAYOUTS
 
 
-class SetBound(Generic[M]):
+class SearchedSets(Generic[M]):
+    """Sets of one GPU, listed in the time of a search by some threads."""
+
+    def __init__(self, search: BlockSearch[M], branches: Branches, workers: int, expired: Callable[[], bool]) -> None:
+        self._search, self._workers, self._expired = search, workers, expired
+        self.listing = GpuSetListing(search.problem, branches, _MAX_SETS)
+
+    def sets(self, tasks: PricedTasks, needed: int, effort: int = 1, enough: int | None = None) -> GpuSets:
+        """List the sets that a GPU can run, of some value at least, or ``enough`` of them.
+
+        A list may take ``effort`` times as long as usual.
+
+        Raises
+        ------
+        TooMuchError
+            If they are too many.
+        """
+        if needed <= 0:
+            raise TooMuchError
+        # In a deterministic run the clock stands still meanwhile.
+        most = int(min(effort * _MAX_STEPS, 1 + self._search.control.left * _STEPS_PER_SECOND))
+        found = self.listing.sets(tasks, needed, most, self._workers, self._expired, enough)
+        spent = self.listing.steps / _STEPS_PER_SECOND + _SECONDS_PER_LAYOUT * len(self.listing.layouts)
+        self._search.control.spend(spent)
+        if found is None:
+            raise TooMuchError
+        return found
+
+
+class SetBound(SearchedSets[M]):
     """Bound of the sets of one GPU, which rises limit by limit; each round lists the sets at some dual prices.
 
     Where no dual prices rule a limit out, ``remaining`` tells whether something else does: it gets the best ones, and
@@ -100,10 +130,10 @@ class SetBound(Generic[M]):
         part: int = 32,
         remaining: Callable[[PricedTasks, int], bool] | None = None,
     ) -> None:
-        self._search, self._branches, self._start, self.prices = search, start.branches, start, start.prices
-        self._workers, self._expired, self._part, self._remaining = workers, expired, part, remaining
+        super().__init__(search, start.branches, workers, expired)
+        self._branches, self._start, self.prices = start.branches, start, start.prices
+        self._part, self._remaining = part, remaining
         self._gpus, self._region = len(search.problem.gpus), _FIRST_REGION
-        self.listing = GpuSetListing(search.problem, start.branches, _MAX_SETS)
         self.program = SetProgram(len(start.prices), self._gpus)
         self.restart()
 
@@ -143,7 +173,7 @@ class SetBound(Generic[M]):
         self._region = max(self._region, 2 * _LEAST_REGION)
         # The excess of the best set over the mean value, at the best dual prices of this limit, and what was promised.
         self._wanted, self._excess, self._promised, self._highest = self.prices, np.inf, 0.0, 0
-        grain = grain_of(self._branches, at_most, _GRAINS)
+        grain = grain_of(self._branches, at_most, GRAINS)
         self._tasks = priced_tasks(self._search.problem, self._branches, self.prices, at_most, grain)
         return self._tasks
 
@@ -191,7 +221,7 @@ class SetBound(Generic[M]):
         too_low, too_high = -np.inf, np.inf  # the sets were too many, and there were none
         while True:
             try:
-                found = self.sets(tasks, int(mean * (1 + excess)))
+                found = self.sets(tasks, int(mean * (1 + excess)), self.effort)
             except TooMuchError:
                 if self._expired() or self._excess < np.inf or excess >= _MOST_EXCESS:
                     raise
@@ -206,25 +236,6 @@ class SetBound(Generic[M]):
                 excess = 0.0
             else:
                 excess = 0.5 * (too_low + too_high) if too_high < np.inf else 2 * excess + _FIRST_EXCESS
-
-    def sets(self, tasks: PricedTasks, needed: int) -> GpuSets:
-        """List the sets that a GPU can run, of some value at least.
-
-        Raises
-        ------
-        TooMuchError
-            If they are too many.
-        """
-        if needed <= 0:
-            raise TooMuchError
-        # In a deterministic run the clock stands still meanwhile.
-        most = int(min(self.effort * _MAX_STEPS, 1 + self._search.control.left * _STEPS_PER_SECOND))
-        found = self.listing.sets(tasks, needed, most, self._workers, self._expired)
-        spent = self.listing.steps / _STEPS_PER_SECOND + _SECONDS_PER_LAYOUT * len(self.listing.layouts)
-        self._search.control.spend(spent)
-        if found is None:
-            raise TooMuchError
-        return found
 
 
 class SetProgram:
