@@ -133,6 +133,14 @@ class Task:
         """Return the task with other times."""
         return Task(self.name, times, self.memory_gb)
 
+    def on(self, gpu: GpuModel) -> Task:
+        """Return the task with its times on a kind of GPU that can run it, by size alone; they need no second check."""
+        own, settle = object.__new__(Task), object.__setattr__
+        settle(own, "name", self.name)
+        settle(own, "times", times_on(self.times, gpu))
+        settle(own, "memory_gb", self.memory_gb)
+        return own
+
 
 @dataclass(frozen=True, slots=True)
 class LiveInstance:
@@ -238,8 +246,7 @@ class Batch(Shown):
             object.__setattr__(self, "gpus", sum(pool.count or 0 for pool in self.pools))
         only = self.gpu
         if only and (not only.mig or any(task.by_kind for task in self.tasks)):
-            tasks = (task.with_times(task.times_on(only)) for task in self.tasks)
-            object.__setattr__(self, "tasks", tuple(tasks))
+            object.__setattr__(self, "tasks", tuple(task.on(only) for task in self.tasks))
         object.__setattr__(self, "operations", settled_costs(self.operations, tuple(self.kinds)))
         whole = [gpu for kind, gpus in self.kinds.items() if not kind.mig for gpu in gpus]
         if whole:
@@ -303,10 +310,7 @@ class Batch(Shown):
         Batch
             A batch on GPUs that are alike; its GPU 0 is the first one of the kind.
         """
-        gpus, own = (
-            self.kinds[kind],
-            tuple(self.tasks[task].with_times(self.tasks[task].times_on(kind)) for task in tasks),
-        )
+        gpus, own = self.kinds[kind], tuple(self.tasks[task].on(kind) for task in tasks)
         live = tuple(dataclasses.replace(live, gpu=live.gpu - gpus.start) for live in self.initial if live.gpu in gpus)
         # There are no more used ones than tasks, besides those on which something is live.
         needed = max((each.gpu + 1 for each in live), default=0) + len(own)

@@ -17,6 +17,12 @@ def kind_name(name: str) -> str:
     return found.name if found else name
 
 
+def kinds_named(name: str, kinds: Sequence[GpuModel]) -> list[GpuModel]:
+    """Return those of some kinds of GPUs that a name or an alias stands for, whether their MIG is on or off."""
+    known = kind_name(name)
+    return [gpu for gpu in kinds if known == gpu.name or (not gpu.mig and known == with_mig(gpu).name)]
+
+
 def kinds_of(gpu: GpuModel | None, gpus: int, pools: Sequence[Pool | None]) -> Mapping[GpuModel, range]:
     """Return the kinds of GPUs, each with the numbers of its GPUs."""
     if gpu:
@@ -35,12 +41,12 @@ def named_tables(path: str, tables: Mapping[Any, Any]) -> dict[Any, Any]:
     own: dict[Any, Any] = {}
     problems = []
     for kind, table in tables.items():
-        name = kind_name(str(kind))
-        if message := KnownName().wrong(kind):
-            problems.append(Problem(f"{path}.{kind}", message))
-        elif name in own:
-            problems.append(Problem(f"{path}.{kind}", f"{name} has its {path} already; keep one of the two"))
-        own[name] = table
+        found = known_gpu(str(kind))
+        if found is None:
+            problems.append(Problem(f"{path}.{kind}", KnownName().wrong(kind)))
+        elif found.name in own:
+            problems.append(Problem(f"{path}.{kind}", f"{found.name} has its {path} already; keep one of the two"))
+        own[found.name if found else kind] = table
     raise_any(problems)
     return own
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, Protocol
 
-from mig_opt.batch.kinds import kind_name, own_table
+from mig_opt.batch.kinds import kinds_named, own_table, times_on
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.catalogue import KnownName, with_mig
 from mig_opt.gpu.model import GpuModel, OperationCosts, Placement
@@ -73,15 +73,11 @@ def costs_problems(kinds: Sequence[GpuModel], costs: OperationCosts | None) -> I
 
 def other_kinds(path: str, table: Mapping[Any, Any], kinds: Sequence[GpuModel]) -> Iterator[Problem]:
     """Yield a problem for each name of a kind of GPU that is not there."""
-    known = dict.fromkeys(name for gpu in kinds for name in (with_mig(gpu).name, gpu.name))
-    for name in table:
-        if table[name] is None:  # it has been reported
-            continue
-        message = KnownName().wrong(name)
-        if not message and kind_name(name) not in known:
-            message = f"there is no such GPU, only {', '.join(known)}; add a pool, or leave it out"
-        if message:
-            yield Problem(f"{path}.{name}", message)
+    for name, own in table.items():
+        if own is not None and not kinds_named(name, kinds):  # None has been reported
+            known = dict.fromkeys(known for gpu in kinds for known in (with_mig(gpu).name, gpu.name))
+            other = f"there is no such GPU, only {', '.join(known)}; add a pool, or leave it out"
+            yield Problem(f"{path}.{name}", KnownName().wrong(name) or other)
 
 
 def total_problems(
@@ -153,26 +149,19 @@ def times_problems(kinds: Sequence[GpuModel], times: Mapping[Any, Any], path: st
     elif not times.keys() <= set(kinds[0].sizes):
         for size in times:
             yield from wrong_size(f"{path}.{size}", with_mig(kinds[0]), size)
-    if len(kinds) == 1 and not kinds[0].mig:
-        whole = kinds[0].compute_slices
-        if not any(whole in (own or ()) for own in (times, *times.values()) if isinstance(own, Mapping)):
-            yield Problem(path, f"have none for size {whole}: with MIG off there is only the whole GPU")
+    if len(kinds) == 1 and not kinds[0].mig and times and not times_on(times, kinds[0]):
+        yield Problem(path, f"have none for size {kinds[0].sizes[-1]}: with MIG off there is only the whole GPU")
 
 
 def _kinds_problems(kinds: Sequence[GpuModel], times: Mapping[Any, Any], path: str) -> Iterator[Problem]:
-    yield from other_kinds(path, times, kinds)
-    for name, own in times.items():
-        for gpu in (gpu for gpu in kinds if kind_name(name) in (gpu.name, with_mig(gpu).name)):
-            for size in own or ():
-                yield from wrong_size(f"{path}.{name}.{size}", with_mig(gpu), size)
-    named = [
-        (gpu, own or ())
-        for name, own in times.items()
-        for gpu in kinds
-        if kind_name(name) in (gpu.name, with_mig(gpu).name)
-    ]
-    if len(kinds) > 1 and named and not any(gpu.mig or gpu.compute_slices in own for gpu, own in named):
-        whole = " or ".join(dict.fromkeys(str(gpu.compute_slices) for gpu, _ in named))
+    named = [(name, gpu, own or {}) for name, own in times.items() for gpu in kinds_named(name, kinds)]
+    if times.keys() - [name for name, _, _ in named]:
+        yield from other_kinds(path, times, kinds)
+    for name, gpu, own in named:
+        if not own.keys() <= set(gpu.sizes):
+            yield from times_problems((with_mig(gpu),), own, f"{path}.{name}")
+    if len(kinds) > 1 and named and not any(gpu.mig or gpu.sizes[-1] in own for _, gpu, own in named):
+        whole = " or ".join(dict.fromkeys(str(gpu.sizes[-1]) for _, gpu, _ in named))
         yield Problem(path, f"have none for size {whole}: with MIG off there is only the whole GPU")
 
 

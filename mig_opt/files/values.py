@@ -161,7 +161,8 @@ def _kind_of(kinds: Sequence[type], raw: Raw, path: str, findings: Findings) -> 
 def _core_schema(rule: Rule, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
     """Return how pydantic validates values of a type with a rule; whether they follow it is looked at afterwards."""
     if rule.file_type is not None:
-        return core_schema.no_info_after_validator_function(rule.read, handler.generate_schema(rule.file_type))
+        there: Any = {**handler.generate_schema(rule.file_type), **rule.keywords}
+        return core_schema.no_info_after_validator_function(rule.read, there)
     inner: Any = handler(source)
     if inner["type"] == "float" and type(rule).wrong is not Rule.wrong:
         inner["allow_inf_nan"] = True  # whether it has to be finite is for the rule to say
@@ -195,6 +196,8 @@ def _translated(detail: Any, raw: object, path: str, hint: Any) -> list[Problem]
     if detail["type"] == "json_invalid":
         reason = str(context["error"]).partition(" at line")[0]
         return [Problem(path, f"cannot be read: {reason}")]
+    if detail["type"] == "string_pattern_mismatch":
+        return [Problem(path, 'the key must be a number of compute slices, like "1" or "4"')]
     if detail["type"] == "missing":
         return [Problem(path, "is missing; add it")]  # of a pair: the keys of objects are looked at elsewhere
     wanted = str(context.get("expected") or _EXPECTED.get(detail["type"].partition("_")[0], ""))

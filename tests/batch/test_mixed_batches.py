@@ -53,6 +53,10 @@ def test_with_mig_off_only_the_whole_gpu_counts():
     assert (schedule.makespan, schedule.operations) == (2.0, ())
     measured = Batch((Task("a", {"A30": {4: 5.0}, "A30 without MIG": {4: 4.5}}),), pools=(Pool(A30, 2, mig=False),))
     assert measured.tasks[0].times == {4: 4.5}
+    wide = dataclasses.replace(A30, name="wide", aliases=(), compute_slices=5, memory_slices=5)
+    assert Batch(measured.tasks, pools=(Pool(wide, 1, mig=False),)).profiles()[0].name == "4g.24gb"
+    small = {"A30": {4: 5.0}, "A30 without MIG": {1: 4.5}}
+    assert refused(Batch, (Task("a", small),), pools=(Pool(A30, 2, mig=False),)) == ["tasks[0].times"]
 
 
 def test_a_gpu_without_mig_has_no_operations():
