@@ -87,6 +87,7 @@ def solve(
     ('optimal', 2.62)
     """
     wrong = list(wrong_batch(batch))
+    wrong += () if wrong else _uncounted_profiles(batch)
     wrong += partition_problems(method, partition, None if wrong else batch)
     wrong += () if isinstance(initial, Schedule | None) else (wrong_type("initial", initial, "a Schedule"),)
     control = Control[Schedule](
@@ -134,6 +135,14 @@ def solve(
         same=equal_within_resolution,
         make_result=make_result,
     )
+
+
+def _uncounted_profiles(batch: Batch) -> Iterator[Problem]:
+    """Yield a problem for each profile that may exist less often than it has room for: methods do not count them."""
+    for profile in batch.profiles():
+        if profile.max_count < len(profile.starts):
+            rule = f"may have {profile.max_count} of {profile.name} at {len(profile.starts)} start slices"
+            yield Problem("batch", f"{profile.gpu} {rule}, and no method counts them; leave starts out of its model")
 
 
 def _starts(batch: Batch, initial: Schedule | None) -> list[Schedule]:

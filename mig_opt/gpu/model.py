@@ -29,7 +29,8 @@ ProfileSet = Literal["base", "double-memory", "all"]
 ``base``: for each number of compute slices the plain profile with the least memory. ``double-memory``: these and the
 plain profiles with more memory for the same compute (1g.10gb beside 1g.5gb). ``all``: also the variants with attributes
 (media engines, graphics), which run compute tasks exactly like the plain ones. Where a GPU has no plain profile of a
-number of compute slices, those with the fewest attributes count as plain.
+number of compute slices, those with the fewest attributes count as plain; of profiles of the same slices the one with
+the most memory.
 """
 
 _Slices = Annotated[int, Whole(1, 32)]
@@ -346,6 +347,8 @@ class GpuModel:
             size: min(len(p.attributes) for p in self.profiles if p.compute_slices == size) for size in self.sizes
         }
         plain = [profile for profile in self.profiles if len(profile.attributes) == fewest[profile.compute_slices]]
+        most = sorted(plain, key=lambda profile: (profile.memory_gb, len(profile.starts)))
+        plain = list({(profile.compute_slices, profile.memory_slices): profile for profile in most}.values())
         least = {size: min(p.memory_slices for p in plain if p.compute_slices == size) for size in self.sizes}
         chosen = {
             "base": [profile for profile in plain if profile.memory_slices == least[profile.compute_slices]],

@@ -31,6 +31,9 @@ def model_problems(gpu: Any) -> Iterator[Problem]:
         for _, other in placed[: index + 1]:
             if clash := _clash(one, other):
                 yield Problem(f"{path}.starts", f"{clash} {_OVERLAP}")
+    needed = ("compute_slices", "memory_slices", "memory_gb", "starts", "attributes")
+    if gpu.profiles and all(each and None not in [getattr(each, key) for key in needed] for each in gpu.profiles):
+        yield from _without_plain(gpu)
     if gpu.operation_costs and gpu.profiles and all(each and each.compute_slices for each in gpu.profiles):
         yield from operation_problems(gpu, gpu.operation_costs, "operation_costs")
 
@@ -52,6 +55,20 @@ def _profile_problems(path: str, profile: Any, gpu: Any) -> Iterator[Problem]:
     if None not in (profile.starts, profile.max_count) and profile.max_count > len(profile.starts):
         there = plural(len(profile.starts), "start slice")
         yield Problem(f"{path}.max_count", f"is {profile.max_count}, for {there}; correct one of them")
+
+
+def _without_plain(gpu: Any) -> Iterator[Problem]:
+    """Yield a problem for each profile with a start slice where no plain instance of its compute slices would do."""
+    plain = {profile.compute_slices: profile for profile in gpu.profiles_of("base")}
+    for index, each in enumerate(gpu.profiles):
+        small = plain[each.compute_slices]
+        room = each.memory_slices - small.memory_slices
+        bare = [start for start in each.starts if not any(start <= at <= start + room for at in small.starts)]
+        if bare:
+            message = (
+                f"{small.name} has as many compute slices, but no start at {bare[0]}; add it there, or drop it here"
+            )
+            yield Problem(f"profiles[{index}].starts", message)
 
 
 def _clash(one: Any, other: Any) -> str:

@@ -3,11 +3,13 @@
 import itertools
 import random
 from collections import Counter
+from dataclasses import replace
 
 import networkx as nx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 from strategies import PROFILE_SETS, any_gpu, states
 
 from mig_opt.gpu.catalogue import catalogue, get_gpu
@@ -127,6 +129,11 @@ def test_a_size_without_a_plain_profile_has_that_with_the_fewest_attributes() ->
     )
     gpu = GpuModel("odd", "odd", 20.0, 2, 2, profiles, OperationCosts({1: 0.1, 2: 0.1}, {1: 0.1, 2: 0.1}))
     assert [profile.name for profile in gpu.profiles_of("base")] == ["2g-me", "1g"]
+    same = Profile("1g.12gb", 4, 1, 1, 12.0, 2, (0, 1))
+    assert [profile.name for profile in replace(gpu, profiles=(*profiles, same)).profiles_of()] == ["2g-me", "1g.12gb"]
+    only_there, media = replace(same, max_count=1, starts=(0,)), replace(profiles[0], name="1g+me", attributes=("me",))
+    for others in ((profiles[0], only_there), (media, only_there)):
+        assert refused(replace, gpu, profiles=(*others, profiles[1])) == ["profiles[0].starts"]
 
 
 def test_a_count_below_what_has_room_is_respected() -> None:

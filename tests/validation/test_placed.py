@@ -3,8 +3,22 @@
 from dataclasses import replace
 
 import pytest
+from refusals import refused
 
-from mig_opt import Batch, FleetState, HeldInstance, Job, Migration, Run, Schedule, Task, Trace, get_gpu, validate
+from mig_opt import (
+    Batch,
+    FleetState,
+    HeldInstance,
+    Job,
+    Migration,
+    Run,
+    Schedule,
+    Task,
+    Trace,
+    get_gpu,
+    solve,
+    validate,
+)
 from mig_opt.fleet.admission import AcceptedJob, Admission
 from mig_opt.gpu.model import GpuModel
 from mig_opt.validation import validate_migrations
@@ -64,6 +78,7 @@ def test_every_validator_counts_the_instances_of_a_profile() -> None:
     tasks = tuple(Task(name, {1: 5.0}) for name in "abc")
     runs = tuple(Run(name, 0, "1g.6gb", at, 1.0 + at, 6.0 + at) for at, name in enumerate("abc"))
     assert [str(each.code) for each in validate(Batch(tasks[:2], gpu), Schedule(runs[:2])).violations] == []
+    assert refused(solve, Batch(tasks, gpu)) == ["batch"]
     (violation,) = validate(Batch(tasks, gpu), Schedule(runs)).violations
     assert str(violation) == (
         "runs[2]: task 'c' begins on 1g.6gb@2 of GPU 0 at 3 s, while task 'a' runs on 1g.6gb@0 until 6 s and task 'b' "

@@ -1,6 +1,7 @@
 """FAR and its refinement: the paper's figures by hand; valid, no worse for shortcuts and steps, as good as promised."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from math import inf
 from typing import Any
@@ -49,6 +50,13 @@ def families(batch: Batch) -> Iterator[AllocationFamily]:
     yield family
     while family.advance():
         yield family
+
+
+def test_a_gpu_that_has_slices_for_no_smallest_instance() -> None:
+    small, large, whole = (profile for profile in A30.profiles if not profile.attributes)
+    gpu = replace(A30, name="gap", profiles=(replace(small, starts=(0, 1), max_count=2), large, whole))
+    batch = Batch(tuple(Task(name, {1: 3.0, 2: 1.0}) for name in "abc"), gpu)
+    assert controlled(far_published, batch).plan.makespan == 2.12
 
 
 def test_the_tiny_instance() -> None:

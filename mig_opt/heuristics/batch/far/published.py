@@ -95,7 +95,8 @@ class PublishedPlan:
         smallest = self._batch.kind(0).profiles_of("base")[-1]
 
         def tree(gpu: int, placement: Placement, parent: _Instance | None) -> _Instance:
-            covered = [(gpu, start) for start in smallest.starts if start in placement.footprint]
+            starts = [start for start in smallest.starts if start in placement.footprint] or [placement.start]
+            covered = [(gpu, start) for start in starts]
             size = placement.profile.compute_slices
             instance = _Instance(gpu, placement, kinds[placement.profile], parent, covered[:size], covered[size:])
             inside = sorted(children[placement], key=lambda child: child.start)
