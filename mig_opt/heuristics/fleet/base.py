@@ -6,7 +6,7 @@ import copy
 import math
 from abc import abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Generic, Self, TypeVar
 
 from mig_opt.fleet.trace import Trace
@@ -138,13 +138,9 @@ class JobQueue(Generic[JobClass]):
         """Return the turn of the first job of a class."""
         return next(iter(self._turns[job_class].values()))
 
-    def jobs(self, job_class: JobClass) -> Iterable[int]:
+    def jobs(self, job_class: JobClass) -> Collection[int]:
         """Return the jobs of a class in their order."""
         return self._turns[job_class]
-
-    def count(self, job_class: JobClass) -> int:
-        """Return how many jobs of a class wait."""
-        return len(self._turns.get(job_class, ()))
 
     def counts(self) -> dict[JobClass, int]:
         """Return how many jobs of each class wait."""

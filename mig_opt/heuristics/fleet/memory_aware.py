@@ -279,7 +279,7 @@ class MemoryAwareBySize(MemoryAware):
 
     def _may_join_any(self, fit: TightFit) -> bool:
         """Return True if the waiting jobs of a fit may run in any phase of it: no others wait, or GPUs are left."""
-        return self.queue.count(fit) == len(self.queue) or bool(self._without_phase)
+        return len(self.queue.jobs(fit)) == len(self.queue) or bool(self._without_phase)
 
     def _join(self, cluster: Cluster, fit: TightFit) -> None:
         # When a GPU came to have room, no turn let a waiting job join its phase, and the turns of later jobs are later.
@@ -298,14 +298,14 @@ class MemoryAwareBySize(MemoryAware):
         # Those that were sorted before an earlier phase come first: no stream of jobs with less memory holds up others.
         new = self._unsorted.pop(fit, ())
         self._sorted[fit].extend(sorted(new, key=lambda job: (self.demand(cluster, job), job)))
-        share = -(-self.queue.count(fit) // cluster.trace.gpus)
+        share = -(-len(self.queue.jobs(fit)) // cluster.trace.gpus)
         while fit in self.queue and self._run_first(cluster, gpu, phase):
             pass
         if fit not in self.queue:
             self._with_room[fit].add(gpu)
         elif self.division == "equal":
             instances = list(phase.dealt.values())
-            for number in range(min(self.queue.count(fit), share - len(instances))):
+            for number in range(min(len(self.queue.jobs(fit)), share - len(instances))):
                 instances[number % len(instances)].append(self._take(fit))
 
     def _run_first(self, cluster: Cluster, gpu: int, phase: _Phase) -> bool:

@@ -50,12 +50,11 @@ class PcieAware(ReconfiguringPolicy):
     def begin(self, cluster: Cluster) -> None:
         """Partition the GPUs."""
         known = dict.fromkeys(job.name for job in cluster.trace.jobs)
-        problems = [
+        raise_any(
             Problem(f"sensitivities.{name}", f"the trace has no job of that name; {nearest(str(name), known)}")
             for name in self.sensitivities or ()
             if name not in known
-        ]
-        raise_any(problems)
+        )
         super().begin(cluster)
 
     def factor(self, cluster: Cluster, job: Job) -> float | None:

@@ -148,7 +148,8 @@ class Planner(ConfigurablePolicy):
         self._chooser = JobChooser(fairness, self._calibration)
         self._next_urgent = math.inf
         self._arrived_area = 0.0
-        self._job_seconds, self._in_system, self._counted_until = 0.0, 0, cluster.trace.jobs[0].arrival
+        self._first_arrival = self._last_arrival = self._counted_until = cluster.trace.jobs[0].arrival
+        self._job_seconds, self._in_system, self._longest_gap = 0.0, 0, 0.0
         self._listed = max(self.most, _MAX_LISTED // min(cluster.trace.gpus, _MAX_GPUS))
         # Then jobs have declared times, and may run for longer.
         self._uncertain = cluster.trace is not cluster.log.trace
@@ -157,9 +158,7 @@ class Planner(ConfigurablePolicy):
         self._follows = False
         self._alarms: dict[int, float] = {}
         self._expected_runs: dict[int, tuple[float, float]] = {}
-        self._first_arrival = cluster.trace.jobs[0].arrival
         self._later_arrivals = 0
-        self._last_arrival, self._longest_gap = self._first_arrival, 0.0
         self._window_ends = -math.inf
         self._fits = self._stale = False
         self._large = cluster.trace.gpus > _MAX_GPUS
@@ -178,10 +177,7 @@ class Planner(ConfigurablePolicy):
             self._backfilling.arrived(cluster, job)
         self._longest_gap = max(self._longest_gap, arrival - self._last_arrival)
         self._last_arrival = max(arrival, self._last_arrival)
-        self._fits |= any(
-            self._with_room.best(cluster.geometry.profile_index(profile)) is not None
-            for profile in cluster.trace.profiles(cluster.trace.jobs[job])
-        )
+        self._fits |= any(self._with_room.best(own) is not None for own in self._chooser.profiles(cluster, job))
         if cluster.more_to_come:
             return
         if not self.window:

@@ -150,12 +150,10 @@ def simulate(
     problems = list(wrong_integer("failure_limit", failure_limit, 1, 10**9))
     problems += wrong_flag("reject", reject)
     try:
-        decider = _decider(trace, policy, options)
+        decider = _decider(trace, policy, options, reject=reject)
     except InputError as error:
         problems = [*error.problems, *problems]
     raise_any(problems)
-    if reject:
-        _check_rejecting(decider)
     running = _RunningJobs()
     if state is not None:
         trace, running = _with_running_jobs(trace, state, busy_until)
@@ -198,9 +196,7 @@ def check_policy(trace: Trace, policy: str | Policy, *, reject: bool = False, **
     ...
     mig_opt.errors.InputError: partition: A30-24GB has no partition '1+2+1'; did you mean 2+1+1 or 1+1+2? Order counts
     """
-    decider = _decider(trace, policy, options)
-    if reject:
-        _check_rejecting(decider)
+    decider = _decider(trace, policy, options, reject=reject)
     for own, part in zip(_of_parts(decider, trace), trace.parts(), strict=True):
         own.begin(_cluster(part.trace))
 
@@ -252,6 +248,9 @@ def _with_running_jobs(trace: Trace, state: FleetState, busy_until: float | None
         problems.append(Problem("busy_until", message))
     if busy_until is not None:
         problems += wrong_number("busy_until", busy_until, "a number of seconds > 0", above=0)
+    gone = {outage.gpu for outage in trace.outages if not outage.begin} & {held.gpu for held in busy}
+    message = "which leaves at second 0; leave them out, or let it leave later"
+    problems += (Problem("state", f"has jobs on GPU {gpu}, {message}") for gpu in sorted(gone))
     raise_any(problems)
     known = {job.name for job in trace.jobs}
     jobs = []
@@ -268,13 +267,6 @@ def _with_running_jobs(trace: Trace, state: FleetState, busy_until: float | None
     return trace.replace(jobs=(*jobs, *trace.jobs), gpus=state.gpus), _RunningJobs(busy, idle)
 
 
-def _check_rejecting(policy: Policy) -> None:
-    """Refuse a policy that would still wait for a job that was turned away."""
-    if not callable(getattr(policy, "rejected", None)):
-        message = f"{type(policy).__name__} has no method rejected(cluster, job), so it would wait for ever for jobs"
-        raise InputError([Problem("policy", f"{message} that are turned away; choose another one, or let jobs wait")])
-
-
 def check_own_policy(policy: object, options: Mapping[str, object]) -> None:
     """Refuse what is no scheduler of somebody else, and options for one."""
     if isinstance(policy, type) or not callable(getattr(policy, "arrived", None)):
@@ -283,14 +275,19 @@ def check_own_policy(policy: object, options: Mapping[str, object]) -> None:
         raise InputError(Problem(option, "is for policies that are given by name") for option in options)
 
 
-def _decider(trace: Trace, policy: str | Policy, options: Mapping[str, object]) -> Policy:
+def _decider(trace: Trace, policy: str | Policy, options: Mapping[str, object], *, reject: bool) -> Policy:
+    """Return a policy; refuse one that would still wait for a job that was turned away."""
     problems = list(wrong_class("trace", trace, Trace))
     if isinstance(policy, str):
         problems += option_problems(get_policy(policy), options)
     else:
         problems += problems_of(check_own_policy, policy, options)
     raise_any(problems)
-    return get_policy(policy).load()(**options) if isinstance(policy, str) else policy
+    decider = get_policy(policy).load()(**options) if isinstance(policy, str) else policy
+    if reject and not callable(getattr(decider, "rejected", None)):
+        message = f"{type(decider).__name__} has no method rejected(cluster, job), so it would wait for ever for jobs"
+        raise InputError([Problem("policy", f"{message} that are turned away; choose another one, or let jobs wait")])
+    return decider
 
 
 def _cluster(trace: Trace) -> Cluster:

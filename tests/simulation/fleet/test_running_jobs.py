@@ -3,6 +3,7 @@
 import pytest
 
 from mig_opt import FleetState, HeldInstance, InputError, Job, Trace, get_gpu, methods, simulate
+from mig_opt.fleet.trace import Outage
 from mig_opt.instances.fleet.registry import generate_trace
 from mig_opt.validation.fleet.logs import check_log
 
@@ -29,10 +30,8 @@ def test_every_scheduler_starts_from_a_state_or_says_that_it_cannot(name: str) -
     done = simulate(trace, name, state=STATE, busy_until=100)
     assert check_log(done.log) == []
     assert done.unfinished == ()
-    first = [run for run in done.log.runs() if run.job < 4]
-    places = [
-        (run.gpu, run.placement.profile.name, run.placement.start) for run in sorted(first, key=lambda run: run.job)
-    ]
+    first = sorted((run for run in done.log.runs() if run.job < 4), key=lambda run: run.job)
+    places = [(run.gpu, run.placement.profile.name, run.placement.start) for run in first]
     busy = [(held.gpu, held.profile, held.start) for held in HELD if not held.idle]
     # A scheduler may migrate them later, but they begin where they are.
     assert places[: len(busy)] == busy or len(first) > len(busy)
@@ -58,3 +57,5 @@ def test_mistakes() -> None:
         simulate(trace, busy_until=3.0)
     with pytest.raises(InputError, match="state: must be a FleetState"):
         simulate(trace, state="fleet.json")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="state: has jobs on GPU 1, which leaves at second 0; leave them out"):
+        simulate(trace.replace(outages=(Outage(1, 0.0, 5.0),)), state=STATE, busy_until=50)

@@ -40,11 +40,9 @@ class Calibration:
         errors.add(told, math.log(taken) - math.log(declared))
         if errors.count < _MIN_JOBS_DONE:
             return
-        slope = max(-1.0, min(0.0, errors.xy / (errors.xx + _PRIOR_SLOPE)))
-        level = errors.mean_y * errors.count / (errors.count + _PRIOR_JOBS)
-        if (slope, level) != (self._slope, self._level) or slope:
-            self._slope, self._level = slope, level
-            self.changes += 1
+        self._slope = max(-1.0, min(0.0, errors.xy / (errors.xx + _PRIOR_SLOPE)))
+        self._level = errors.mean_y * errors.count / (errors.count + _PRIOR_JOBS)
+        self.changes += 1
 
     def factor(self, job: int) -> float:
         """Return by how much longer than declared a job is expected to run."""

@@ -103,11 +103,10 @@ class JobChooser:
 
     def gains_by_size(self, cluster: Cluster, job: int) -> bool:
         """Return True if a job is much faster on some larger instance, and takes hardly more of the fleet there."""
-        trace, geometry = cluster.trace, cluster.geometry
         known = self._of(cluster, job)
         return any(
             known.modes[0][1] >= _GAINFUL_SPEEDUP * seconds
-            and area(trace, geometry.profiles[profile], seconds) <= _GAINFUL_AREA * known.area
+            and area(cluster.trace, cluster.geometry.profiles[profile], seconds) <= _GAINFUL_AREA * known.area
             for profile, seconds in known.modes[1:]
         )
 
