@@ -154,4 +154,4 @@ def nearest(name: str, known: Iterable[str], beside: Iterable[str] = ()) -> str:
     if close:
         return "did you mean " + " or ".join(folded[entry] for entry in close) + "?"
     more = [f"and {len(known) - _LISTED} more"] if len(known) > 2 * _LISTED else []
-    return "known: " + ", ".join(known[:_LISTED] + more if more else known)
+    return "known: " + ", ".join(known[:_LISTED] + more if more else known or ["none"])

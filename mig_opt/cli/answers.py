@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -81,7 +82,7 @@ def chart_of(noun: str, path: Path | None, *content: Any, **options: Any) -> Fil
 
 def script_of(path: Path | None, text: str | None, hooks: str) -> File:
     """Return a script for bash, which is called with hooks."""
-    return File("script", path, text, f". Usage: bash {path} {hooks}", absent=NO_PLAN)
+    return File("script", path, text, f". Usage: bash {quote(str(path))} {hooks}", absent=NO_PLAN)
 
 
 @dataclass(frozen=True, slots=True)

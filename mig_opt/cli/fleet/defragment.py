@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 from mig_opt import DefragmentationResult, FleetState, GpuModel, HeldInstance, Migration, Status
@@ -159,7 +160,7 @@ def _files(
         File("state afterwards", output, after, absent=NO_PLAN),
         script_of(script, moves, "HOOKS"),
         File(
-            *("scripts for Slurm", slurm, scripts or None, f". Usage: bash {slurm}/controller.sh check"),
+            *("scripts for Slurm", slurm, scripts or None, f". Usage: bash {quote(f'{slurm}/controller.sh')} check"),
             absent=NO_PLAN if scripts is None else "Nothing changes for Slurm: nothing written to",
         ),
     ]

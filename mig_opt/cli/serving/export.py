@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
@@ -82,12 +83,13 @@ def services_export(
     more |= {"batching": None if form == "haproxy" else batching}
     if old is not None:
         more["change"] = plan_change(old, problem.plan, demand=problem.problem, time_limit=_CHANGE_TIME_LIMIT).plan
-    with options_named({"port": "--port", "devices": "--devices"}):
+    with options_named({"port": "--port", "devices": "--devices", "image": "--image"}):
         files = _files(form, problem.plan, problem.problem, more)
+    first = quote(str(folder / next(iter(files))))
     usage = {
-        "triton": f"bash {folder / next(iter(files))} {folder / 'hooks.sh'}",
-        "kubernetes": f"kubectl apply -f {folder / 'kubernetes.yaml'}",
-        "haproxy": f"cd {folder} && haproxy -f haproxy.cfg",
+        "triton": f"bash {first} {quote(str(folder / 'hooks.sh'))}",
+        "kubernetes": f"kubectl apply -f {first}",
+        "haproxy": f"cd {quote(str(folder))} && haproxy -f haproxy.cfg",
     }
     return Product(files=[File("servers", folder, files, f" for {form}. Usage: {usage[form]}")])
 

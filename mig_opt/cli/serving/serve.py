@@ -113,6 +113,7 @@ def serve(
         if problems := list(setting_problems(router, seconds, warm_up, seed)):
             raise InputError(problems)
     pattern = arrivals_of(call, arrivals, burst, demand, rates=rates, recorded=recorded)
+    call.require(running is not None or not start_up, "--start-up", "is for --from; give OLD, or leave it out")
     call.require(not (compare and chart), "--plot", "draws simulations; leave it out with --compare")
     call.begin(chart=chart)
     if compare:
@@ -167,6 +168,8 @@ def arrivals_of(
 
     message = "recorded requests have times of their own; leave out --rates"
     call.require(rates is None or recorded is None, "--recorded", message)
+    steady = kind in ("even", "poisson")
+    call.require(burst is None or not steady, "--burst", "is for --arrivals bursty; give that, or leave it out")
     figures: dict[str, Any] = {} if burst is None else call.attempt(_burst, burst) or {}
     table = None if rates is None else call.attempt(read_rates, rates)
     requests = None if recorded is None else call.attempt(read_recorded, recorded)

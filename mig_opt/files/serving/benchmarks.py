@@ -17,6 +17,7 @@ from mig_opt.files.documents import parsed, shown
 from mig_opt.files.tables import check_columns, number, read_rows
 from mig_opt.files.values import Findings
 from mig_opt.rules import wrong_integer, wrong_number
+from mig_opt.rules.vocabulary import is_real
 
 Format = Literal["perf-analyzer", "model-analyzer", "vllm", "genai-perf"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -61,7 +62,8 @@ class _Figures:
             return self._document[path]
         value: Any = self._document
         for key in path.split("."):
-            value = value.get(key) if isinstance(value, dict) else None
+            entry = value[-1] if key == "last" and value and isinstance(value, list) else None
+            value = value.get(key) if isinstance(value, dict) else entry
         return value
 
     def add(self, path: str, message: str) -> None:
@@ -93,6 +95,11 @@ class _Figures:
     def seconds(self, path: str, unit: str = "ms", *, zero: bool = False) -> float:
         """Return a time."""
         return round(self.figure(path, unit, zero=zero) * _UNITS.get(unit, 1.0), _DIGITS)
+
+    def check_answered(self, path: str, answered: object, sent: object) -> None:
+        """Note that many requests were not answered."""
+        if is_real(answered) and is_real(sent) and answered < _ANSWERED * sent:
+            self.add(path, f"only {answered:.0f} of {sent:.0f} requests were answered; measure again")
 
     def check_little(self, path: str, flying: float, throughput: float, latency: float) -> None:
         """Note that throughput x latency is far from the requests in flight."""
@@ -207,9 +214,7 @@ def _vllm(text: str, findings: Findings, quantile: float | None) -> Iterator[Run
         return round(run.seconds(f"{name}_ttft_ms") + further, _DIGITS)
 
     for run in _documents(text, findings):
-        sent, answered = run.get("num_prompts"), run.get("completed")
-        if isinstance(sent, int) and isinstance(answered, int) and answered < _ANSWERED * sent:
-            run.add("completed", f"only {answered} of {sent} requests were answered; measure again")
+        run.check_answered("completed", run.get("completed"), run.get("num_prompts"))
         throughput, latency = run.figure("request_throughput", "requests per second"), whole(run, name)
         if run.get("max_concurrency") is not None:
             flying = run.count("max_concurrency")
@@ -224,8 +229,8 @@ def _vllm(text: str, findings: Findings, quantile: float | None) -> Iterator[Run
         yield Run(run.place, throughput, latency, *tokens, run.get("model_id"), flying, 1, quantile, continuous=True)
 
 
-_CONCURRENCY = ("loadgen.concurrency", "perf_analyzer.stimulus.concurrency", "concurrency")
-_MODELS = ("endpoint.model_names", "model_names", "model")
+_CONCURRENCY = ("phases.last.concurrency", "loadgen.concurrency", "perf_analyzer.stimulus.concurrency", "concurrency")
+_MODELS = ("models.items.last.name", "endpoint.model_names", "model_names", "model")
 
 
 def _genai_perf(text: str, findings: Findings, quantile: float | None) -> Iterator[Run]:
@@ -242,10 +247,11 @@ def _genai_perf(text: str, findings: Findings, quantile: float | None) -> Iterat
         unit = run.get("request_throughput.unit")
         if unit not in _PER_SECOND:
             run.add("request_throughput.unit", f"must be {_PER_SECOND[0]}, is {shown(unit)}")
-        throughput, latency = (
-            run.figure("request_throughput.avg", "requests per second"),
-            seconds(run, "request_latency"),
-        )
+        answered, failed = run.get("request_count.avg"), run.get("error_request_count.avg")
+        if is_real(answered) and is_real(failed):
+            run.check_answered("error_request_count", answered, answered + failed)
+        throughput = run.figure("request_throughput.avg", "requests per second")
+        latency = seconds(run, "request_latency")
         ttft, itl = (
             seconds(run, metric) if run.get(metric) is not None else None
             for metric in ("time_to_first_token", "inter_token_latency")

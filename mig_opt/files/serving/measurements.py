@@ -15,7 +15,7 @@ from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import GpuModel
 from mig_opt.gpu.problems import wrong_size
 from mig_opt.rules import check_values
-from mig_opt.rules.vocabulary import Count, Gigabytes, Number
+from mig_opt.rules.vocabulary import Count, Gigabytes, Name, Number
 from mig_opt.serving.profile_table import Point, ProfileTable
 
 _FIELDS = {
@@ -32,7 +32,7 @@ _Quantile = Annotated[float, Number(above=0, at_most=0.999999, words="a share > 
 class _Told:
     """Figures of the runs of a file that are told beside it."""
 
-    model: str | None
+    model: Name | None
     size: Count | None
     batch: Count | None
     processes: Count | None
@@ -140,10 +140,12 @@ def _told_by_name(file: Path, names: str, told: _Told, gpu: GpuModel) -> _Told:
         If it does not follow the pattern, or names a profile that the GPU does not have.
     """
     parts = re.split(r"(\{\w+\}|\*)", names)
-    pattern = "".join(
-        "[^/]*" if part == "*" else f"(?P<{part[1:-1]}>{_FIELDS[part[1:-1]]})" if part[:1] == "{" else re.escape(part)
-        for part in parts
-    )
+    pattern = re.escape(parts[0])
+    for index, (part, text) in enumerate(zip(parts[1::2], parts[2::2], strict=True)):
+        field = part[1:-1]
+        again = part in parts[1 : 2 * index + 1 : 2]
+        pattern += "[^/]*" if part == "*" else f"(?P={field})" if again else f"(?P<{field}>{_FIELDS[field]})"
+        pattern += re.escape(text)
     found = re.search(rf"(?:^|/){pattern}$", file.as_posix())
     if not found:
         raise InputError([Problem("", f"is not called like {names}, as the pattern of names says")])

@@ -77,6 +77,8 @@ def kubernetes_manifests(
         for index, service in enumerate(demand.services)
         if not _LABEL.fullmatch(service.name)
     ]
+    if not re.fullmatch(r"\S+", image):
+        problems.append(Problem("image", f"must be the name of an image, without blanks, is {image!r:.80}"))
     raise_any(problems)
     configs = model_configs(servers, None if models is None else Path(models))
     alike: dict[str, list[InferenceServer]] = {}

@@ -22,7 +22,7 @@ FIRST_PORT = 8000
 MOST_SERVICES = 1000
 """Services that have a port each."""
 _PORTS_OF_GPU, _PORTS = 24, 3
-"""Ports for the servers on a GPU, which has up to eight start slices, and for each: HTTP, gRPC, metrics."""
+"""Ports for the servers on a GPU, at up to eight start slices, and for each: HTTP, gRPC, metrics."""
 _MOST_WEIGHT = 256
 """Greatest weight of a server that HAProxy knows."""
 
@@ -125,13 +125,14 @@ def servers_of(
     def server_of(segment: Segment) -> InferenceServer:
         service = services[segment.service]
         point = Point(1, segment.batch, segment.processes, segment.throughput, segment.latency)
+        starts = sorted({placement.start for placement in deployment.model(segment.gpu).placements("all")})
         weight = round(_MOST_WEIGHT * segment.throughput / max(most[service.name], segment.throughput))
         return InferenceServer(
             name=server_name(segment),
             segment=segment,
             model=service.model,
             host=places[segment.gpu].host,
-            port=port + MOST_SERVICES + _PORTS_OF_GPU * within[segment.gpu] + _PORTS * segment.start,
+            port=port + MOST_SERVICES + _PORTS_OF_GPU * within[segment.gpu] + _PORTS * starts.index(segment.start),
             weight=max(weight, 1),
             delay=worker_at(point, service.slo, rule).wait,
             continuous=is_continuous(demand, service),

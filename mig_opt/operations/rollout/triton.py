@@ -28,6 +28,7 @@ from mig_opt.simulation.serving.requests import Batching
 CONFIG = "config.pbtxt"
 """File of a model in a repository of Triton."""
 
+_MOST_DELAY_US = 10**15  # Triton reckons with nanoseconds in 64 bits
 _MISSING = 'needs the extra triton; install it with: pip install "mig-opt[triton]"'
 _USAGE = (
     "Usage: CUDA_VISIBLE_DEVICES=UUID bash SCRIPT start, or stop; admit and drain are for HAProxy, if it runs. The",
@@ -140,6 +141,8 @@ def model_configs(servers: Sequence[InferenceServer], models: Path | None) -> di
         import tritonclient.grpc.model_config_pb2  # noqa: F401  # whether it is there is the question
     except ImportError:
         raise InputError([Problem("", _MISSING)]) from None
+    if models is not None and not models.is_dir():
+        raise InputError([Problem("", "is no folder; name a model repository")], str(models))
     problems: list[Problem] = []
 
     def tried(make: Callable[..., Any], *words: object) -> Any:
@@ -164,7 +167,7 @@ def _own_config(model: str, models: Path | None) -> Any:
         return ModelConfig()
     folder = models / model
     if not folder.is_dir():
-        known = sorted(path.name for path in models.iterdir() if path.is_dir()) if models.is_dir() else []
+        known = sorted(path.name for path in models.iterdir() if path.is_dir())
         raise InputError([Problem(model, f"has no folder in the model repository; {nearest(model, known)}")])
     path = folder / CONFIG
     if not path.exists():
@@ -204,5 +207,5 @@ def _config_over(own: Any, server: InferenceServer) -> str:
     if batches:
         del config.dynamic_batching.preferred_batch_size[:]
         config.dynamic_batching.preferred_batch_size.append(segment.batch)
-        config.dynamic_batching.max_queue_delay_microseconds = round(1e6 * server.delay)
+        config.dynamic_batching.max_queue_delay_microseconds = min(round(1e6 * server.delay), _MOST_DELAY_US)
     return str(text_format.MessageToString(config))

@@ -236,10 +236,11 @@ def late_interval(blocks: Floats, batches: int, squares: float) -> tuple[float, 
     if not requests or not batches:
         return 0.0, 1.0
     share, mean = late / requests, seconds / requests
+    told = [(1, share, share * (1 - share)), *([(2, mean, squares / requests - mean**2)] if squares < math.inf else [])]
     number, deviations = min(float(batches), requests), _DEVIATIONS[len(blocks)]
     for parts, wider in _DEVIATIONS.items():
         sums = blocks.reshape(parts, -1, 3).sum(axis=1)
-        for column, middle, spread in ((1, share, share * (1 - share)), (2, mean, squares / requests - mean**2)):
+        for column, middle, spread in told:
             apart = sums[:, column] - middle * sums[:, 0]
             variance = parts / (parts - 1) * float((apart**2).sum()) / requests**2
             # Without any spread nothing is known about how much requests depend on each other.

@@ -103,11 +103,12 @@ def test_the_same_way_in_two_files_is_told(tmp_path: Path) -> None:
 def test_what_no_file_tells_is_asked_once_and_wrong_options_are_told_together() -> None:
     found = complaints(import_benchmarks, *[FILES / "perf-analyzer.csv"] * 2, gpu="A100")
     assert [text.partition(":")[0] for text in found] == ["batch", "size"]
-    wrong: dict[str, Any] = {"size": 0, "batch": -1, "quantile": 1, "names": "{way}.csv", "format": "vlm"}
+    wrong: dict[str, Any] = {"size": 0, "batch": -1, "quantile": 1, "model": "", "names": "{way}.csv", "format": "vlm"}
     assert complaints(import_benchmarks, gpu="A100", **wrong) == [
         "names: unknown {way}; known: model, profile, size, batch, processes",
         "format: no form is called 'vlm'; did you mean vllm?",
         "paths: is missing; name at least one file",
+        "model: must not be empty",
         "size: must be from 1 to 2147483647, is 0",
         "batch: must be from 1 to 2147483647, is -1",
         "quantile: must be a share > 0 and < 1, such as 0.99, is 1",
@@ -162,6 +163,9 @@ def test_what_no_file_tells_is_asked_once_and_wrong_options_are_told_together() 
         ("vllm.json", {'"completed": 300': '"completed": 12'}, [
             "line 1, completed: only 12 of 300 requests were answered; measure again",
         ]),
+        ("profile_export_aiperf.json", {'"was_cancelled"': '"error_request_count": {"avg": 3.0}, "was_cancelled"'}, [
+            "error_request_count: only 200 of 203 requests were answered; measure again",
+        ]),
         ("vllm.json", {'"burstiness": 1.0,': '"burstiness" 1.0,'}, [
             "line 1, column 203: not valid JSON", "line 2, column 203: not valid JSON",
         ]),
@@ -181,9 +185,22 @@ def test_all_damage_is_told_with_its_place(
         assert wanted in told
 
 
-def test_vllm_states_concurrency_and_the_time_of_whole_requests(tmp_path: Path) -> None:
-    run = json.loads((FILES / "vllm.json").read_text().splitlines()[0])
-    run |= {"max_concurrency": 32, "p99_e2el_ms": 4100.5, "request_rate": "inf"}
-    (tmp_path / "one.json").write_text(json.dumps(run, indent=1))
-    (table,) = import_benchmarks(tmp_path / "one.json", gpu="H100", size=7, model="llama")
-    assert (table.model, table.points[0].batch, table.points[0].latency) == ("llama", 32, 4.1005)
+@pytest.mark.parametrize(("name", "more", "model", "latency"), [
+    ("vllm.json", {"max_concurrency": 32, "p99_e2el_ms": 4100.5, "request_rate": "inf"}, "llama", 4.1005),
+    # aiperf since 0.10, with its warm-up
+    ("profile_export_aiperf.json", {"input_config": {
+        "models": {"items": [{"name": "qwen"}]},
+        "phases": [{"exclude_from_results": True, "concurrency": 16}, {"type": "concurrency", "concurrency": 32}],
+    }}, "qwen", 9.38162894317),
+])  # fmt: skip
+def test_concurrency_and_the_time_of_whole_requests_are_stated(
+    tmp_path: Path, name: str, more: dict[str, Any], model: str, latency: float
+) -> None:
+    run = json.loads((FILES / name).read_text().replace("}\n{", "}\0{").split("\0")[0])
+    path = tmp_path / model / f"{model}.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(run | more, indent=1))
+    (table,) = import_benchmarks(path, gpu="H100", size=7, names="{model}/{model}.json")
+    assert (table.model, table.points[0].batch, table.points[0].latency) == (model, 32, latency)
+    (found,) = complaints(import_benchmarks, path, gpu="H100", size=7, names="{model/*.json")
+    assert "is not called like {model/*.json" in found

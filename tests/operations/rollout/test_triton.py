@@ -53,8 +53,8 @@ def test_a_configuration_has_batch_processes_and_the_delay_of_the_plan() -> None
     # Half of what the SLO of 0.4 s leaves of a batch of 8 x 2 / 300 s.
     patient = triton_files(DEPLOYMENT, DEMAND, batching=Batching(0.5))
     assert "microseconds: 173333" in config(patient, LARGE)
-    delayed = triton_files(DEPLOYMENT, DEMAND, batching=Batching(delay=0.02))
-    assert "microseconds: 20000" in config(delayed, LARGE)
+    for delay, said in ((0.02, "microseconds: 20000"), (1e300, f"microseconds: {10**15}")):
+        assert said in config(triton_files(DEPLOYMENT, DEMAND, batching=Batching(delay=delay)), LARGE)
 
 
 def test_the_configuration_of_the_user_keeps_what_the_plan_does_not_say(tmp_path: Path) -> None:
@@ -84,6 +84,8 @@ def test_the_configuration_of_the_user_keeps_what_the_plan_does_not_say(tmp_path
 def test_configurations_that_do_not_fit_are_refused(text: str | None, said: str, tmp_path: Path) -> None:
     models = own(tmp_path, f"{text}\n", "nets" if text is None else "net")
     assert said in "\n".join(problems(triton_files, DEPLOYMENT, DEMAND, models=models))
+    absent = tmp_path / "absent"
+    assert problems(triton_files, DEPLOYMENT, DEMAND, models=absent) == ["is no folder; name a model repository"]
 
 
 def test_a_model_without_batches_stays_so(tmp_path: Path) -> None:
@@ -116,6 +118,10 @@ def test_a_server_that_stays_keeps_name_and_ports() -> None:
     more = Segment("chat", 1, "1g.6gb", 3, 4, 2, 100.0, 0.08)
     after = {one.name: one.port for one in servers_of(DEMAND, Deployment(("A30", "A30"), (LARGE, more, SMALL)))}
     assert after == before | {"chat-1-1g.6gb-3-4x2": 9033}
+    # The fourth start slice of the first GPU is its tenth memory slice; three ports for each.
+    high, low = Segment("chat", 0, "1g.24gb", 9, 4, 1, 80.0, 0.05), Segment("search", 1, "1g.5gb", 1, 4, 1, 80.0, 0.05)
+    mixed = servers_of(DEMAND, Deployment(("RTX-PRO-6000-96GB", "A100"), (high, low)))
+    assert [one.port for one in mixed] == [9009, 9027]
 
 
 def test_a_server_on_another_machine_is_reached_there() -> None:
@@ -162,7 +168,9 @@ def test_a_service_of_unequal_pods_is_told() -> None:
     assert "# chat has pods of unequal throughput" in kubernetes_manifests(both, DEMAND)
     demand = DEMAND.replace(services=(dataclasses.replace(DEMAND.services[0], name="Chat"),))
     upper = Deployment(("A30",), (dataclasses.replace(SMALL, service="Chat"),))
-    assert "services[0].name: must be at most 32 small letters" in problems(kubernetes_manifests, upper, demand)[0]
+    name, image = problems(kubernetes_manifests, upper, demand, image="triton 24")
+    assert "services[0].name: must be at most 32 small letters" in name
+    assert image == "image: must be the name of an image, without blanks, is 'triton 24'"
 
 
 # Servers

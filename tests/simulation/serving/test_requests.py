@@ -89,6 +89,9 @@ def test_without_requests_nothing_is_known():
     assert late_interval(np.zeros((50, 3)), 0, 0.0) == (0.0, 1.0)
     found = simulate_requests(DEMAND, DEPLOYMENT, arrivals=Arrivals(recorded={"chat": (5.0,)}), warm_up=0, seconds=1)
     assert (found.requests, found.services[0].p99_s, found.late_share) == (0, None, 0.0)
+    # Nor by latencies whose squares are no numbers any more.
+    late = simulate_requests(DEMAND, DEPLOYMENT, batching=Batching(overhead=1e300), seconds=1).services[0]
+    assert (late.late_share, late.late_share_interval[1]) == (1.0, pytest.approx(1.0))
 
 
 @pytest.mark.parametrize(
