@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 from mig_opt.cli.answers import NOTHING, Answer, Call, File, Product, code_of, made
-from mig_opt.cli.checks import options_named
+from mig_opt.cli.checks import options_named, refuse
 from mig_opt.cli.figures import MOST_ROWS, first_of, rate
 from mig_opt.cli.inputs import parsed_share
 from mig_opt.cli.options import needed
@@ -88,7 +88,11 @@ def profiled_server(
     from mig_opt.serving.profile_table import joined
 
     known = {(table.model, table.gpu): table for table in (PROFILES.read(output) if output.exists() else ())}
-    with call.bar("ways") as bar, options_named({"sizes": "--sizes", "seconds": "--seconds", "shapes": "--shape"}):
+    for model, gpu in known:
+        if known[model, gpu].quantile and gpu == plan.gpu.name and (model in models or not models):
+            refuse("--output", f"{output} has quantiles of {model!r}, here means are measured; name another file")
+    options = {"address": "--triton", "sizes": "--sizes", "seconds": "--seconds", "shapes": "--shape"}
+    with call.bar("ways") as bar, options_named(options):
         show = partial(bar.show, advance=1)
         found = profile_triton(address, plan, models=models, shapes=shapes, seconds=seconds, observe=show)
     for table in found.tables:

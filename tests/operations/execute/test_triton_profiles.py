@@ -189,5 +189,10 @@ def test_what_does_not_answer_is_told(capsys: pytest.CaptureFixture[str], tmp_pa
     words = ["profile", "--triton", f"127.0.0.1:{port}", "--gpu", "A30", "-o", tmp_path / "p.json"]
     refuses(called(capsys, *words), "--sizes: must be the one size")
     refuses(called(capsys, *words, "--commands", "c.json"), "--triton: ")
+    for address in ("", "localhost", "http://localhost:8001", "localhost:65536"):  # gRPC would take another port
+        said = f"--triton: must be HOST:PORT, such as localhost:8001, is {address!r}"
+        refuses(called(capsys, *words, "--sizes", 2, "--triton", address), said)
     refuses(called(capsys, "profile", "--gpu", "A30", "-o", tmp_path / "p.json"), "--commands: is missing")
     assert not (tmp_path / "p.json").exists()
+    write([ProfileTable("net", "A30", (Point(2, 1, 1, 9.0, 0.1),), quantile=0.99)], tmp_path / "p.json")
+    refuses(called(capsys, *words, "--sizes", 2), f"--output: {tmp_path}/p.json has quantiles of 'net'")
