@@ -88,9 +88,9 @@ def profiled_server(
     from mig_opt.serving.profile_table import joined
 
     known = {(table.model, table.gpu): table for table in (PROFILES.read(output) if output.exists() else ())}
-    for model, gpu in known:
-        if known[model, gpu].quantile and gpu == plan.gpu.name and (model in models or not models):
-            refuse("--output", f"{output} has quantiles of {model!r}, here means are measured; name another file")
+    for table in known.values():
+        if table.quantile and table.gpu == plan.gpu.name and (table.model in models or not models):
+            refuse("--output", f"{output} has quantiles of {table.model!r}, and means are measured; name another file")
     options = {"address": "--triton", "sizes": "--sizes", "seconds": "--seconds", "shapes": "--shape"}
     with call.bar("ways") as bar, options_named(options):
         show = partial(bar.show, advance=1)

@@ -3,7 +3,7 @@
 
 #include "counted.h"
 
-enum { TARGET, ARRIVAL, BEGIN, TOKENS, FIRST_TOKEN, NUMBER, PARTS };
+enum { TARGET, ARRIVAL, BEGIN, TOKENS, FIRST_TOKEN, SHARE, PARTS };
 
 /* Let requests that wait begin, while there is room for them. */
 static void admit(Flights *flights, int64_t segment)
@@ -17,7 +17,7 @@ static void admit(Flights *flights, int64_t segment)
         flight[BEGIN] = state[0];
         flight[TOKENS] = state[2];
         flight[FIRST_TOKEN] = flights->ttft.at[segment * flights->ttft.columns + *flying];
-        flight[NUMBER] = (double)*flying;
+        flight[SHARE] = shortest(flights->processes.at[segment] / (double)*flying, 1.0);
         *head = (*head + 1) & (room - 1);
         flights->waiting.at[segment]--;
     }
@@ -35,7 +35,7 @@ static void count_flight(const Flights *flights, int64_t segment, const double *
     double ttft = flight[BEGIN] - flight[ARRIVAL] + flight[FIRST_TOKEN] + overhead;
     double tokens = flights->state.at[3 * segment + 2] - flight[TOKENS];
     bool late = latency > limits[0] || ttft > limits[1] || (took > 0.0 && tokens / took > limits[2]);
-    double share = 1.0 / flight[NUMBER], *shares = flights->shares.at + 3 * segment;
+    double share = flight[SHARE], *shares = flights->shares.at + 3 * segment;
     shares[0] += share;
     shares[1] += late * share;
     shares[2] += (took + overhead > limits[0]) * share;

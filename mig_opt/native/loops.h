@@ -170,7 +170,7 @@ EXPORT int64_t serve(
 
 typedef struct {
     OF(segments) Integers most;
-    OF(segments) Floats costs, opens, closes, overheads;
+    OF(segments) Floats costs, processes, opens, closes, overheads;
     OF(segments, 3) FloatRows limits;
     OF(segments, numbers) FloatRows speeds, ttft, itl;
     OF(segments, 3) FloatRows state;

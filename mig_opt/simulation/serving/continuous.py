@@ -91,6 +91,7 @@ class _Flights(NamedTuple):
 
     most: Whole  # requests that may be in flight
     costs: Floats  # seconds of work that a request is
+    processes: Floats  # batches that run at the same time, among which those in flight are divided
     opens: Floats  # from when on, and until when, requests come
     closes: Floats
     overheads: Floats  # seconds that each answer takes longer
@@ -100,7 +101,7 @@ class _Flights(NamedTuple):
     ttft: Floats
     itl: Floats
     state: Floats  # now, the progress, and the sum of times between tokens over time, both since the begin
-    # of each request in flight: progress at its end, arrival, begin, sum at its begin, time to the first token, number
+    # of each in flight: progress at its end, arrival, begin, sum then, time to the first token, share of a batch
     flights: Floats
     flying: Whole
     # queues: arrivals and works in rings of a power of two, where the oldest one stands, their number
@@ -134,6 +135,7 @@ class ContinuousRequests(Served):
         self._flights = _Flights(
             most=np.array([worker.most for worker in workers], dtype=np.int64),
             costs=1 / throughput,
+            processes=np.array([worker.processes for worker in workers], dtype=float),
             opens=self._opens,
             closes=self._closes,
             overheads=np.array([worker.overhead for worker in workers], dtype=float),

@@ -25,13 +25,13 @@ def chat(points: tuple[Point, ...], **more: float) -> Demand:
 
 
 def simulated(
-    rates: dict[int, float], arrivals: Arrivals | str = "poisson", *, segments: int = 1, **more: Any
+    rates: dict[int, float], arrivals: Arrivals | str = "poisson", *, segments: int = 1, processes: int = 1, **more: Any
 ) -> RequestSimulation:
     """Simulate a service on one or more segments, with points of some requests per second by requests in flight."""
-    points = tuple(Point(2, n, 1, rate, n / rate, ttft=0.1 * n, itl=0.01 * n) for n, rate in rates.items())
+    ways = {n: (2, n // processes, processes, rate, n / rate) for n, rate in rates.items()}
+    points = tuple(Point(*way, ttft=0.1 * n, itl=0.01 * n) for n, way in ways.items())
     demand = chat(points, **{key: more.pop(key) for key in ("slo", "slo_ttft", "slo_itl", "rate") if key in more})
-    way = max(rates), 1, rates[max(rates)], max(rates) / rates[max(rates)]
-    held = tuple(Segment("chat", gpu, "2g.12gb", 0, *way) for gpu in range(segments))
+    held = tuple(Segment("chat", gpu, "2g.12gb", 0, *ways[max(rates)][1:]) for gpu in range(segments))
     return simulate_requests(demand, Deployment(("A30",) * segments, held), arrivals=arrivals, **more)
 
 
@@ -69,9 +69,10 @@ def test_throughput_in_proportion_to_requests_in_flight_has_no_queue() -> None:
     assert service.longest_s == pytest.approx(0.5, rel=1e-6)
 
 
-def test_a_saturated_segment_answers_what_its_profile_says() -> None:
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_saturated_segment_answers_what_its_profile_says(processes: int) -> None:
     # 60 requests per second arrive for 110 s, and 6 are answered: the last one waits for all others.
-    found = simulated({1: 2.0, 8: 6.0}, rate=60.0, seconds=100.0)
+    found = simulated({2: 4.0, 8: 6.0}, rate=60.0, seconds=100.0, processes=processes)
     (load,) = found.segments
     assert load.utilisation == pytest.approx(1.0, abs=0.01)
     assert load.filling == pytest.approx(1.0, abs=0.01)
