@@ -76,9 +76,10 @@ class PromiseResult(DeploymentResult):
         kept = f"{plural(self.gpus or 0, 'GPU')}{cost}, p{100 * self.promise.share:g} kept in simulation"
         if self.lower_bound == self.objective and not counted:
             return f"{kept}; proven least under the capacities"
-        if self.lower_bound == self.gpus and self.lower_bound > 1:
+        if self.lower_bound == self.gpus and self.lower_bound > 1 and counted:
             return f"{kept}; {self.lower_bound - 1} proven too few under the capacities"
-        return f"{kept}; at least {self.lower_bound:.10g} under the capacities"
+        least = "at least" if counted else "a cost of at least"
+        return f"{kept}; {least} {self.lower_bound:.10g} under the capacities"
 
     def figures(self) -> Facts:
         """Return the figures of the deployment, what was promised, how late requests were, and what is claimed."""

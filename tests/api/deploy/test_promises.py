@@ -25,6 +25,8 @@ def test_room_for_queues_takes_another_gpu():
     found = deploy_with_promise(tight, 0.999)
     assert (found.gpus, found.status, found.lower_bound) == (3, Status.OPTIMAL, 3)
     assert found.claim == "3 GPUs, p99.9 kept in simulation; 2 proven too few under the capacities"
+    priced = dataclasses.replace(found, demand=tight.replace(pools=(GpuPool(A30, cost=2.0),)), cost=6.0)
+    assert priced.claim.endswith("at a cost of 6, p99.9 kept in simulation; a cost of at least 3 under the capacities")
     assert found.simulation is not None
     assert found.simulation.keeps(0.999)
     assert validate_deployment(tight, found.deployment).valid
