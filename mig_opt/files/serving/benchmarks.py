@@ -57,13 +57,13 @@ class _Figures:
         self._known = len(findings.problems)
 
     def get(self, path: str) -> Any:
-        """Return a value; None if it is not there."""
+        """Return a value, of a list on the way that in its last entry; None if it is not there."""
         if path in self._document:
             return self._document[path]
         value: Any = self._document
         for key in path.split("."):
-            entry = value[-1] if key == "last" and value and isinstance(value, list) else None
-            value = value.get(key) if isinstance(value, dict) else entry
+            value = value[-1] if isinstance(value, list) and value else value
+            value = value.get(key) if isinstance(value, dict) else None
         return value
 
     def add(self, path: str, message: str) -> None:
@@ -229,8 +229,8 @@ def _vllm(text: str, findings: Findings, quantile: float | None) -> Iterator[Run
         yield Run(run.place, throughput, latency, *tokens, run.get("model_id"), flying, 1, quantile, continuous=True)
 
 
-_CONCURRENCY = ("phases.last.concurrency", "loadgen.concurrency", "perf_analyzer.stimulus.concurrency", "concurrency")
-_MODELS = ("models.items.last.name", "endpoint.model_names", "model_names", "model")
+_CONCURRENCY = ("phases.concurrency", "loadgen.concurrency", "perf_analyzer.stimulus.concurrency", "concurrency")
+_MODELS = ("models.items.name", "endpoint.model_names", "model_names", "model")
 
 
 def _genai_perf(text: str, findings: Findings, quantile: float | None) -> Iterator[Run]:
@@ -256,14 +256,11 @@ def _genai_perf(text: str, findings: Findings, quantile: float | None) -> Iterat
             seconds(run, metric) if run.get(metric) is not None else None
             for metric in ("time_to_first_token", "inter_token_latency")
         )
-        told, models = (
-            next((f"input_config.{key}" for key in keys if run.get(f"input_config.{key}") is not None), None)
-            for keys in (_CONCURRENCY, _MODELS)
-        )
+        told = next((f"input_config.{key}" for key in _CONCURRENCY if run.get(f"input_config.{key}") is not None), None)
         flying = run.count(told) if told else None
         if told and flying:
             run.check_little(told, flying, throughput, latency)
-        model: Any = run.get(models) if models else None
+        model: Any = next(filter(None, (run.get(f"input_config.{key}") for key in _MODELS)), None)
         named = model[0] if isinstance(model, list) and model else model
         yield Run(run.place, throughput, latency, ttft, itl, named, flying, 1, quantile, continuous=True)
 

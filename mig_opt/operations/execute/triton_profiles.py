@@ -23,7 +23,6 @@ from mig_opt.rules import wrong_number
 from mig_opt.serving.profile_table import Point, ProfileTable
 
 _SILENT = 60.0  # seconds beyond those of a run after which a server that does not answer is given up
-_LAST_PORT = 65_535
 _COMPUTE = ("compute_input", "compute_infer", "compute_output")
 
 
@@ -65,8 +64,7 @@ def profile_triton(
         If the client is not installed, nothing answers, there is no such model, or an argument is wrong.
     """
     problems = list(wrong_number("seconds", seconds, "a finite number of seconds > 0", above=0))
-    _, _, port = address.rpartition(":")
-    if not re.fullmatch(r"[^\s/]+:[0-9]{1,5}", address) or int(port) > _LAST_PORT:
+    if not re.fullmatch(r"[^\s/]+:[0-9]{1,5}", address) or int(address.rpartition(":")[2]) not in range(1, 65_536):
         problems.append(Problem("address", f"must be HOST:PORT, such as localhost:8001, is {address!r:.80}"))
     if len(plan.sizes) != 1:
         problems.append(Problem("sizes", "must be the one size of the instance on which the server runs, such as 2"))

@@ -28,7 +28,6 @@ from mig_opt.simulation.serving.requests import Batching
 CONFIG = "config.pbtxt"
 """File of a model in a repository of Triton."""
 
-_MOST_DELAY_US = 10**15  # Triton reckons with nanoseconds in 64 bits
 _MISSING = 'needs the extra triton; install it with: pip install "mig-opt[triton]"'
 _USAGE = (
     "Usage: CUDA_VISIBLE_DEVICES=UUID bash SCRIPT start, or stop; admit and drain are for HAProxy, if it runs. The",
@@ -207,5 +206,6 @@ def _config_over(own: Any, server: InferenceServer) -> str:
     if batches:
         del config.dynamic_batching.preferred_batch_size[:]
         config.dynamic_batching.preferred_batch_size.append(segment.batch)
-        config.dynamic_batching.max_queue_delay_microseconds = min(round(1e6 * server.delay), _MOST_DELAY_US)
+        # Triton reckons with nanoseconds in 64 bits.
+        config.dynamic_batching.max_queue_delay_microseconds = min(round(1e6 * server.delay), 10**15)
     return str(text_format.MessageToString(config))

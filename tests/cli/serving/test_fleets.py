@@ -1,6 +1,5 @@
 """The commands validate, bound and plot for services, and how they tell services from batches."""
 
-import pytest
 from command_line import refuses
 from services_file import CHAT, PROFILES, SEARCH, fleet, services, written
 
@@ -30,26 +29,17 @@ def test_validate_what_parvagpu_published(run, tmp_path):
     assert (outcome.code, codes) == (1, {"instances-overlap", "rate-not-met", "unserved"})
 
 
-# --- export ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("form", "usage"),
-    [("triton", "bash '{}/deploy.sh' '{}/hooks.sh'"), ("haproxy", "cd '{}' && haproxy -f haproxy.cfg")],
-)
-def test_the_usage_of_an_export_can_be_pasted(run, tmp_path, form, usage):
-    folder = tmp_path / "my servers"
-    outcome = run("services", "export", services(tmp_path), fleet(tmp_path), folder, "--format", form)
-    assert f"Usage: {usage.replace('{}', str(folder))}\n" in outcome.err + outcome.out
-
-
-# --- serve -----------------------------------------------------------------------------------------------------------
+# --- serve and export ------------------------------------------------------------------------------------------------
 
 
 def test_bursts_and_starts_that_would_not_be_simulated_are_refused(run, tmp_path):
-    given = "serve", fleet(tmp_path), "--services", services(tmp_path)
-    refuses(run(*given, "--burst", "3,10%,1"), "error: --burst: is for --arrivals bursty; give that, or leave it out")
-    refuses(run(*given, "--start-up", 5), "error: --start-up: is for --from; give OLD, or leave it out")
+    outcome = run("serve", fleet(tmp_path), "--services", services(tmp_path), "--burst", "3,10%,1", "--start-up", 5)
+    refuses(outcome, "--burst: is for --arrivals bursty; give that", "--start-up: is for --from; give OLD")
+
+
+def test_the_usage_of_an_export_can_be_pasted(run, tmp_path):
+    outcome = run("services", "export", services(tmp_path), fleet(tmp_path), tmp_path / "a b", "--format", "haproxy")
+    assert f"Usage: cd '{tmp_path}/a b' && haproxy -f haproxy.cfg\n" in outcome.err + outcome.out
 
 
 # --- services or a batch ---------------------------------------------------------------------------------------------
