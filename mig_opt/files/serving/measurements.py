@@ -190,10 +190,8 @@ class _Tables:
         for model, runs in sorted(self._runs.items()):
             kinds = {(run.quantile, run.continuous) for run, _ in runs.values()}
             if len(kinds) > 1:
-                message = (
-                    f"the runs of {model!r} are of several kinds: means and quantiles, or whole batches and tokens"
-                )
-                raise InputError([Problem("paths", f"{message}; import each kind by itself")])
+                several = "means and quantiles, or whole batches and tokens; import each kind by itself"
+                raise InputError([Problem("paths", f"the runs of {model!r} are of several kinds: {several}")])
             points = (
                 Point(*way, throughput=run.throughput, latency=run.latency, ttft=run.ttft, itl=run.itl)
                 for way, (run, _) in sorted(runs.items())
