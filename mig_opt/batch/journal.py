@@ -306,13 +306,12 @@ class Journal:
                 continue
             if event.kind in ("create", "destroy"):
                 begun[event.instance] = self._since(event.time)
-            elif event.kind == "created" and event.instance not in there:
+            elif event.kind == "destroyed" or (event.kind == "created" and event.instance not in there):
+                kind: OperationKind = "destroy" if event.kind == "destroyed" else "create"
                 there.add(event.instance)
-                span = begun[event.instance], self._since(event.time)
-                found.append(MeasuredOperation(event.instance, "create", *span))
-            elif event.kind == "destroyed":
-                span = begun[event.instance], self._since(event.time)
-                found.append(MeasuredOperation(event.instance, "destroy", *span))
+                begin = begun[event.instance]
+                # Clocks may have been set back meanwhile.
+                found.append(MeasuredOperation(event.instance, kind, begin, max(begin, self._since(event.time))))
         return found
 
     def _since(self, time: float) -> float:

@@ -25,6 +25,8 @@ from mig_opt.rules.vocabulary import Share
 
 _SCHEMA = "mig-opt/journal/1"
 _ADVICE = "; mend that, and then go on"
+_BEGINNINGS = {"created": "create", "destroyed": "destroy", "ran": "run", "died": "run"}
+"""Events that come after another one about the same, by their kinds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +145,12 @@ def _check_event(event: Event, journal: Journal, number: int, findings: Findings
         findings.add(f"{where}.instance", f"must be from 0 to {most}, is {event.instance}")
     if event.task is not None and event.task not in journal.instance_of:
         findings.add(f"{where}.task", f"the plan has no task {event.task!r}")
+    if before := _BEGINNINGS.get(event.kind):
+        about = event.instance, event.task, event.attempt
+        alike = (one for one in reversed(journal.events) if (one.instance, one.task, one.attempt) == about)
+        if next((one.kind for one in alike if one.kind != "refused"), "") != before:
+            message = f"is {event.kind!r} without a {before!r} before it; put that line back, or remove this one"
+            findings.add(f"{where}.kind", message)
     if event.kind == "replan" and event.schedule is None:
         findings.add(f"{where}.schedule", "is missing; the line is damaged")
     if event.schedule is not None:

@@ -14,6 +14,8 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import accumulate, repeat
+from operator import itemgetter
 from pathlib import Path
 from shlex import quote
 from typing import Any, NoReturn
@@ -144,8 +146,12 @@ def merged(whole: Journal, parts: Mapping[str, Journal]) -> Journal:
     began = min((part.began for part in parts.values() if part.began), default=0.0)
     found = replace(whole, gpus=tuple(gpus), events=[Event(began, "begin")] if began else [])
     gathering = Gathering(found)
-    news = [(host, event) for host, part in parts.items() for event in gathering.raw_news(host, part)]
-    for host, event in sorted(news, key=lambda entry: entry[1].time):
+    news: list[tuple[float, str, Event]] = []
+    for host, part in parts.items():
+        own = gathering.raw_news(host, part)
+        # Events of a node stay in their order, also where its clock has been set back.
+        news += zip(accumulate((event.time for event in own), max), repeat(host), own, strict=False)
+    for _, host, event in sorted(news, key=itemgetter(0)):
         found.append(gathering.of_whole(host, event))
     found.events += common_ends(found, plans, parts)
     return found

@@ -90,7 +90,8 @@ class SlurmEngine:
         problems = []
         for host in parts:
             done, text = _call(["scontrol", "-o", "show", "node", host])
-            found = re.search(r"\bState=(\S*(?:DOWN|DRAIN|FAIL|INVAL|NOT_RESPONDING)\S*)", text)
+            # A node that is powered down begins jobs all the same.
+            found = re.search(r"\bState=(\S*(?:(?<!POWERED_)DOWN|DRAIN|FAIL|INVAL|NOT_RESPONDING)\S*)", text)
             if not done:
                 problems.append(Problem(host, f"Slurm does not tell of this node: {text.strip() or 'no answer'}"))
             elif found and not begun:
@@ -160,9 +161,11 @@ class SlurmEngine:
         # Whoever else ends a job wants that: it is not begun again. Slurm says so when it has done with it.
         unclear = code in (None, _INTERRUPTED) and host not in self._stopped
         last = ["squeue", "--noheader", "--me", "--states=all", f"--name={name}", "--sort=-i", "--format=%T"]
-        cancelled = gone and unclear and _call(last)[1].startswith("CANCELLED")
+        told, state = _call(last) if gone and unclear else (True, "")
+        if not told:
+            return None
         found = progress_in(folder, kind, seen, ended=gone or (code is not None and not unclear), code=code)
-        if cancelled:
+        if state.startswith("CANCELLED"):
             return replace(found, code=2, text="its job has been cancelled in Slurm; --resume goes on")
         heard = found.ended or bool(found.journal)
         if jobs is not None and not found.ended:

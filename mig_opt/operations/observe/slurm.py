@@ -26,7 +26,7 @@ _CAPABILITY = re.compile(r"/dev/nvidia-caps/nvidia-cap(\d{1,5})")
 _GRES = re.compile(r"gpu(?::([^:()]+|\(null\)))?:(\d{1,4})(?:\((S|IDX):([^)]*)\))?")
 _RANGES = re.compile(r"[0-9]{1,9}(-[0-9]{1,9})?(,[0-9]{1,9}(-[0-9]{1,9})?)*")
 _GRES_KEYS = frozenset(
-    "autodetect cores cpus count file flags links multiplefiles name nodename type uniqueid".split()  # noqa: SIM905 - shorter
+    "autodetect cores cpus count file flags links multiplefiles name nodename type uniqueid uuid".split()  # noqa: SIM905 - shorter
 )
 _BEGIN = re.compile(rf"\s*(#|(JobId|{'|'.join(_GRES_KEYS)})=)", re.IGNORECASE)
 _MOST = 4096
@@ -49,9 +49,14 @@ def read_slurm(sources: Iterable[Source], seen: Sightings) -> None:
     """Add what texts of Slurm tell."""
     nodes: dict[str, _Node] = {}
     for source in sources:
-        block = _NO_BLOCK
-        for line in source.lines():
-            block = _read_line(line, block, nodes, seen)
+        block, begun = _NO_BLOCK, ""
+        for line in (*source.lines(), Line("", "")):
+            begun += line.text
+            bare = begun.partition("#")[0].rstrip()
+            if bare.endswith("\\"):  # it goes on in the next line
+                begun = f"{bare[:-1]} "
+                continue
+            block, begun = _read_line(line._replace(text=begun), block, nodes, seen), ""
     _name_the_nameless(nodes, seen)
     for node in nodes.values():
         _use(node, seen)

@@ -88,16 +88,16 @@ without_instances() { if ! [[ $1 =~ $FILES && " $changed " == *" ${BASH_REMATCH[
 # plan NODE COLUMN: sets $now, $gres, $style and TYPES for a node, which has the instances of before (3) or after (4) the change
 declare -A TYPES
 plan() {
-  local node=$1 token entry name spelled key prefix='' types=' ' sum=0 result='' own kind
+  local node=$1 token entry name spelled key prefix='' types=' ' sum=0 result='' own kind auto
   local -a columns tokens
   local -A now_of=() next=() known=()
   local shape='^gpu:(([^:]*_)?([0-9]+g\.[0-9]+gb[^:]*))(:([0-9]+))?$'
   TYPES=()
   own=$(lines_of "$GRES_CONF" "$node")
   style=files
-  if ! [[ $own =~ $FILES ]] && grep -iqE '^[^#]*AutoDetect=(nvml|nvidia)' <<<"$own"$'\n'"$(grep -iv NodeName= "$GRES_CONF")"; then
-    style=detected
-  fi
+  # What a line of the node says of it counts, else that of all nodes.
+  auto=$(grep -iE '^[^#]*AutoDetect=' <<<"$own" || grep -iv NodeName= "$GRES_CONF" || true)
+  if ! [[ $own =~ $FILES ]] && grep -iqE '^[^#]*AutoDetect=(nvml|nvidia)' <<<"$auto"; then style=detected; fi
   if grep -iqE '^[^#]*AutoDetect=nvml.*Count=' <<<"$own"; then
     say "error: gres.conf has Count beside AutoDetect for $node, which Slurm does not support for instances; leave it out"
     return 1
@@ -275,7 +275,7 @@ bring_up() {
 
 # change NODE: all steps, of which each ends the change if it fails
 change() {
-  local node=$1 gres style now changed lines minor profile first second cores own
+  local node=$1 gres style now changed lines minor profile first second cores own auto
   drain "$node"
   if [[ $(on "$node" check) != old ]]; then say "$node: its instances are there already"; fi
   plan "$node" 3
@@ -296,6 +296,7 @@ change() {
     lines=$(on "$node" files)
     changed=$(cut -d ' ' -f 1 <<<"$lines" | sort -u | xargs)
     own=$(lines_of "$GRES_CONF" "$node")
+    auto=$(grep -m 1 -ioE '\bAutoDetect=[^ ]+' <<<"$own" || true)
     edited "$GRES_CONF" "$node" without_instances >"$here/$node.before/new"
     while read -r minor profile first second; do
       if [[ -z $profile ]]; then continue; fi
@@ -303,7 +304,7 @@ change() {
       printf 'NodeName=%s Name=gpu %sMultipleFiles=%s/nvidia%s,%s,%s%s\n' "$node" \
         "${TYPES[$profile]:+Type=${TYPES[$profile]} }" "${NVIDIA_DEVICES:-/dev}" "$minor" \
         "${NVIDIA_DEVICES:-/dev}/nvidia-caps/nvidia-cap$first" "${NVIDIA_DEVICES:-/dev}/nvidia-caps/nvidia-cap$second" \
-        "${cores:+ $cores}"
+        "${auto:+ $auto}${cores:+ $cores}"
     done <<<"$lines" >>"$here/$node.before/new"
     cat "$here/$node.before/new" >"$GRES_CONF"
   fi

@@ -67,6 +67,14 @@ def test_the_schedule_as_it_was(path: Path) -> None:
     assert journal.measured_batch().tasks[1].times == {1: 5.0, 2: 3.5}
 
 
+@pytest.mark.parametrize("line", [2, 4, 6, 13])
+def test_ends_without_their_beginnings_are_told(path: Path, line: int) -> None:
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([*lines[:line], *lines[line + 1 :]]))
+    with pytest.raises(InputError, match=rf"line {line + 1}\.kind: is '.*' without a '.*' before it; put that line back"):
+        read_journal(path)
+
+
 def test_a_run_that_ended_before_it_began_by_the_clock_of_files(path: Path) -> None:
     journal = read_journal(path)
     journal.events[-2:] = [Event(103.9, "ran", task="left", attempt=2, code=0), Event(107.5, "end")]

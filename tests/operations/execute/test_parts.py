@@ -125,12 +125,15 @@ def test_cut_carried_out_and_merged_is_the_whole(rng: random.Random) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         whole = carried_out(batch, schedule, seconds, folder / "whole")
-        parts = {}
+        parts, set_back = {}, {}
         for host, part in plans.items():
             assert validate(part.batch, part.schedule).valid
             done = carried_out(part.batch, part.schedule, seconds, folder / host)
             late = rng.uniform(-1000, 1000)  # clocks do not agree
             parts[host] = replace(done, events=[replace(each, time=each.time + late) for each in done.events])
+            at = rng.randrange(len(done.events))
+            back = [*parts[host].events[:at], *(replace(one, time=one.time - 9) for one in parts[host].events[at:])]
+            set_back[host] = replace(done, events=back)
     found = merged(plan, parts)
     assert found.ended
     assert sorted(found.runs(), key=str) == sorted(whole.runs(), key=str)
@@ -145,6 +148,8 @@ def test_cut_carried_out_and_merged_is_the_whole(rng: random.Random) -> None:
         return sorted((each.kind, str(each.instance), str(each.task), each.attempt) for each in kinds)
 
     assert facts(found) == facts(whole)
+    changed = merged(plan, set_back)  # with clocks that have been set back meanwhile
+    assert changed.runs() and min(changed.costs().create.values()) >= 0
     first = next(iter(plans))
     alone_ = merged(plan, {first: parts[first]})
     assert alone_.ended == (len(plans) == 1)

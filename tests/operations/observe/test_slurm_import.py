@@ -45,6 +45,12 @@ def test_all_nodes_of_a_job_on_one_line_are_read() -> None:
     assert users(read(CONF + JOB + one_line + late.split("\n\n", 1)[1])) == BUSY
 
 
+def test_lines_that_go_on_in_the_next_one_are_one_line() -> None:
+    one = CONF.splitlines()[0]
+    parted = one.replace(" Type", " \\ # the first\n  Type").replace(" MultipleFiles", " \\\n MultipleFiles")
+    assert read(f"{parted} UUID=GPU-1\n# a remark \\\n{one} \\") == read(CONF)
+
+
 def test_jobs_do_not_tell_that_other_instances_are_idle() -> None:
     for shown in ("", node("n1", PAIR) + node("n2", PAIR)):
         found = read(CONF + JOB + shown)

@@ -39,9 +39,8 @@ def slurm(tmp_path: Path) -> Iterator[Cluster]:
             node, gpu = STATE.nodes[held.gpu], STATE.devices[held.gpu].index
             made.machines[node].add(gpu, held.profile, held.start)
             number = made.machines[node].state[gpu]["instances"][-1]["id"]
-            lines.append(
-                f"NodeName={node} Name=gpu Type=a100_{held.profile} MultipleFiles={made.caps(gpu, number)} Cores=0-3"
-            )
+            files = f"MultipleFiles={made.caps(gpu, number)} Cores=0-3 AutoDetect=off"
+            lines.append(f"NodeName={node} Name=gpu Type=a100_{held.profile} {files}")
         lines += [f"NodeName=n1 Name=gpu Type=a100 \\\n  {WHOLE}", f"NodeName=n1 Name=shard Count=4 {WHOLE}"]
         made.describe(OLD, "\n".join(lines) + "\n", kinds="gpu,shard")
         made.start()
@@ -118,7 +117,7 @@ def test_a_change_is_carried_out_node_by_node(slurm: Cluster) -> None:
     assert [line for line in after[1].splitlines() if "MultipleFiles" not in line] == kept
     instances = [line for line in after[1].splitlines() if "MultipleFiles" in line]
     assert len(instances) == 6
-    assert all(line.endswith(" Cores=0-3") for line in instances)
+    assert all("Cores=0-3" in line and "AutoDetect=off" in line for line in instances)
     # What is new can be used, and so can what was kept.
     wanted = (("n1", "gpu:a100_3g.20gb:2"), ("n2", "gpu:a100_1g.5gb:1"), ("n1", "gpu:a100:1"), ("n1", "shard:3"))
     for node, kind in wanted:
@@ -248,6 +247,9 @@ def test_where_autodetect_finds_the_instances_only_the_line_of_the_node_changes(
     refused = controller(slurm, code=1, **own)
     message = "error: n1: GPU 1 would have no instance, and AutoDetect takes it for a whole GPU then; keep one on it"
     assert message in refused.stderr.splitlines()
+    (etc / "auto.conf").write_text("AutoDetect=nvml\nNodeName=n[1-2] AutoDetect=off\n")
+    assert message not in controller(slurm, "check", **own).stderr
+    (etc / "auto.conf").write_text("AutoDetect=nvml\n")
     _write(slurm, slurm_scripts(STATE, MOVE, room=ROOM))
     controller(slurm, **own)
     assert (etc / "auto.conf").read_text() == "AutoDetect=nvml\n"
