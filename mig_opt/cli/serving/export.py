@@ -25,6 +25,7 @@ _FORMATS = {
     "triton": ("--models", "--patience", "--delay", "--from", "--port", "--devices"),
     "kubernetes": ("--models", "--patience", "--delay", "--image"),
     "haproxy": ("--port", "--devices"),
+    "slurm": ("--from",),
 }
 """The formats with the options that are for them."""
 _CHANGE_TIME_LIMIT = 10.0  # seconds for the order of the steps from what is running
@@ -52,11 +53,12 @@ def services_export(
     image: Annotated[str | None, "IMAGE", "Image of the containers.  [default: NVIDIA's of 24.10]"] = None,
     devices: options.Devices = None,
 ) -> Product:
-    """Write what serves a deployment: Tritons, HAProxy, manifests.
+    """Write what serves a deployment: Tritons, HAProxy, manifests, scripts for Slurm.
 
     The format triton has for each segment a model repository and a script that starts its server, and a script that
-    does it for all. haproxy is the proxy before them, kubernetes the same as Deployments and Services. Exits with 1 if
-    the deployment is not valid; nothing is written then.
+    does it for all. haproxy is the proxy before them, kubernetes the same as Deployments and Services. slurm changes
+    the instances of Slurm's nodes from what is running. Exits with 1 if the deployment is not valid; nothing is written
+    then.
 
     Examples
     --------
@@ -69,6 +71,9 @@ def services_export(
 
     wanted = {"--models": models, "--patience": patience, "--delay": delay, "--from": running}
     call.attempt(_check_format, form, {**wanted, "--port": port, "--devices": devices, "--image": image})
+    call.require(
+        form != "slurm" or running is not None, "--from", "is needed for --format slurm: a state with its nodes"
+    )
     problem = given_services(services, given)
     problem.read(call, deployment)
     batching = call.attempt(Batching, 0.0 if patience is None else patience, delay=delay)
@@ -81,17 +86,22 @@ def services_export(
         return Product(code=ANSWER_IS_NO, said=[said])
     more: dict[str, Any] = {"models": models, "port": port, "devices": names, "image": image}
     more |= {"batching": None if form == "haproxy" else batching}
-    if old is not None:
+    if old is not None and form == "slurm":
+        more = {"running": old}
+    elif old is not None:
         more["change"] = plan_change(old, problem.plan, demand=problem.problem, time_limit=_CHANGE_TIME_LIMIT).plan
     with options_named({"port": "--port", "devices": "--devices", "image": "--image"}):
         files = _files(form, problem.plan, problem.problem, more)
-    first = quote(str(folder / next(iter(files))))
+    first = quote(str(folder / next(iter(files), "")))
     usage = {
         "triton": f"bash {first} {quote(str(folder / 'hooks.sh'))}",
         "kubernetes": f"kubectl apply -f {first}",
         "haproxy": f"cd {quote(str(folder))} && haproxy -f haproxy.cfg",
+        "slurm": f"bash {quote(str(folder / 'controller.sh'))} check",
     }
-    return Product(files=[File("servers", folder, files, f" for {form}. Usage: {usage[form]}")])
+    absent = "Nothing changes for Slurm: nothing written to"
+    noun = "scripts" if form == "slurm" else "servers"
+    return Product(files=[File(noun, folder, files or None, f" for {form}. Usage: {usage[form]}", absent=absent)])
 
 
 def _check_format(form: str, given: Mapping[str, Any]) -> None:
@@ -107,11 +117,14 @@ def _files(form: str, deployment: Deployment, demand: Demand, more: Mapping[str,
     """Return the texts of the files of a format by their paths in the folder; the script to be called is the first."""
     from mig_opt.operations.rollout.haproxy import haproxy_config
     from mig_opt.operations.rollout.manifests import kubernetes_manifests
+    from mig_opt.operations.rollout.slurm import slurm_change
     from mig_opt.operations.rollout.triton import triton_files
 
     given = {name: value for name, value in more.items() if value is not None}
     if form == "triton":
         return triton_files(deployment, demand, **given)
+    if form == "slurm":
+        return slurm_change(deployment=deployment, **given)
     if form == "haproxy":
         return {"haproxy.cfg": haproxy_config(deployment, demand, **given)}
     return {"kubernetes.yaml": kubernetes_manifests(deployment, demand, **given)}

@@ -14,7 +14,7 @@ from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.fleet.state import FleetState, HeldInstance, Migration
 from mig_opt.gpu.model import Placement, Profile
 from mig_opt.operations.rollout.kubernetes import mig_parted_config
-from mig_opt.operations.rollout.layouts import Address, creation_order, in_creation_order
+from mig_opt.operations.rollout.layouts import Address, creation_order, in_creation_order, layouts_of
 from mig_opt.operations.rollout.shell import check_words, comment, functions_of, head, place, script
 from mig_opt.serving.deployment import Deployment, Segment
 
@@ -69,16 +69,61 @@ def slurm_scripts(
     """
     if not state.nodes:
         raise InputError([Problem("nodes", "the state does not say which GPUs are on which node; add its nodes")])
-    wrong = "is no name of a node in Slurm: letters, digits, dots, underscores and hyphens, is"
-    raise_any(
-        Problem(f"nodes[{at}]", f"{wrong} {node!r:.80}")
-        for at, node in enumerate(state.nodes)
-        if not _NODE.fullmatch(node)
-    )
     after = state.without_idle_in_the_way(migrations, room).after(migrations).instances
     made = (HeldInstance(gpu, profile, start) for gpu, profile, start in room)
-    old, new = _layouts(state, state.instances), _layouts(state, [*after, *made])
-    on = {node: [gpu for gpu, name in enumerate(state.nodes) if name == node] for node in dict.fromkeys(state.nodes)}
+    return _scripts(_deployment(state, state.instances), _deployment(state, [*after, *made]))
+
+
+def slurm_change(running: Deployment, deployment: Deployment) -> dict[str, str]:
+    """Return the files with which an administrator makes one deployment of another, as :func:`slurm_scripts` does.
+
+    Services are jobs there: those of a node have ended before it changes, and begin again on its new instances.
+
+    Parameters
+    ----------
+    running : Deployment
+        What is running; its ``devices`` say on which node each GPU is.
+    deployment : Deployment
+        What is to run, on GPUs of these.
+
+    Returns
+    -------
+    dict of str to str
+        Text by name of file; empty if no instance changes.
+
+    Raises
+    ------
+    InputError
+        If a GPU is on no node, or segments cannot exist together.
+
+    Examples
+    --------
+    >>> from mig_opt.gpu.devices import Device
+    >>> devices, chat = (Device(0, "a"),), Segment("chat", 0, "1g.5gb", 0, 1, 1, 10.0, 0.1)
+    >>> list(slurm_change(Deployment(("A100-40GB",), (), devices), Deployment(("A100-40GB",), (chat,), devices)))
+    ['controller.sh', 'node-a.sh', 'node-a.mig-parted.yaml']
+    """
+    there = {(gpu, name) for gpu, name in enumerate(running.gpus[: len(running.devices)]) if running.devices[gpu].node}
+    wrong = "is none of those that are known, each on its node; let what is running be a state that names its nodes"
+    raise_any(Problem(f"gpus[{gpu}]", wrong) for gpu, name in enumerate(deployment.gpus) if (gpu, name) not in there)
+    return _scripts(running, deployment)
+
+
+def _deployment(state: FleetState, instances: Sequence[HeldInstance]) -> Deployment:
+    """Return the instances of a state as a deployment."""
+    segments = (Segment("instance", each.gpu, each.profile, each.start, 1, 1, 1.0, 0.0) for each in instances)
+    return Deployment(state.names, tuple(segments), state.devices)
+
+
+def _scripts(before: Deployment, after: Deployment) -> dict[str, str]:
+    names = [device.node for device in before.devices]
+    wrong = "is no name of a node in Slurm: letters, digits, dots, underscores and hyphens, is"
+    raise_any(
+        Problem(f"nodes[{at}]", f"{wrong} {node!r:.80}") for at, node in enumerate(names) if not _NODE.fullmatch(node)
+    )
+    old, new = ([in_creation_order(layout) for layout in layouts_of(each, instances=True)] for each in (before, after))
+    new += [[] for _ in old[len(new) :]]
+    on = {node: [gpu for gpu, name in enumerate(names) if name == node] for node in dict.fromkeys(names)}
     changed = {node: gpus for node, gpus in on.items() if any(old[gpu] != new[gpu] for gpu in gpus)}
     if not changed:
         return {}
@@ -87,22 +132,14 @@ def slurm_scripts(
         return sum(one.profile.memory_slices for gpu in on[node] for one in layouts[gpu])
 
     changed = {node: on[node] for node in sorted(changed, key=lambda node: slices(old, node) - slices(new, node))}
-    files = {"controller.sh": _controller(state, changed, old, new)}
+    files = {"controller.sh": _controller(before, changed, old, new)}
     for node, gpus in changed.items():
-        files[f"node-{node}.sh"] = _node_script(state, node, gpus, old, new)
-        files[f"node-{node}.mig-parted.yaml"] = str(_after_reboot(state, gpus, new))
+        files[f"node-{node}.sh"] = _node_script(before, node, gpus, old, new)
+        files[f"node-{node}.mig-parted.yaml"] = str(_after_reboot(before, gpus, new))
     return files
 
 
-def _layouts(state: FleetState, instances: Sequence[HeldInstance]) -> Layouts:
-    """Return the placements on each GPU, in the order in which they are created."""
-    found: list[list[Placement]] = [[] for _ in range(state.gpus)]
-    for held in instances:
-        found[held.gpu].append(state.kind(held.gpu).placement(held.profile, held.start))
-    return [in_creation_order(layout) for layout in found]
-
-
-def _controller(state: FleetState, nodes: Mapping[str, Sequence[int]], old: Layouts, new: Layouts) -> str:
+def _controller(state: Deployment, nodes: Mapping[str, Sequence[int]], old: Layouts, new: Layouts) -> str:
     title = f"Change of the instances of {', '.join(nodes)}, one after the other."
     lines = [*head(title, "", *_USAGE), f"NODES=({' '.join(nodes)})"]
     empty = {node: (str(state.devices[gpu].index) for gpu in gpus if not new[gpu]) for node, gpus in nodes.items()}
@@ -118,10 +155,10 @@ def _controller(state: FleetState, nodes: Mapping[str, Sequence[int]], old: Layo
     return "\n".join([*lines, "", *functions_of("slurm.sh"), 'main "$@"', ""])
 
 
-def _counts(state: FleetState, gpus: Sequence[int], old: Layouts, new: Layouts) -> Iterator[str]:
+def _counts(state: Deployment, gpus: Sequence[int], old: Layouts, new: Layouts) -> Iterator[str]:
     """Yield how many of each profile a node has before and after."""
     before, after = (Counter(each.profile for at in gpus for each in layouts[at]) for layouts in (old, new))
-    for profile in dict.fromkeys(profile for gpu in gpus for profile in state.kind(gpu).profiles):
+    for profile in dict.fromkeys(profile for gpu in gpus for profile in state.model(gpu).profiles):
         if before[profile] or after[profile]:
             yield f"{profile.name}:{_detected(profile)}:{before[profile]}:{after[profile]}"
 
@@ -132,7 +169,7 @@ def _detected(profile: Profile) -> str:
     return f"{profile.compute_slices}g.{memory}gb"
 
 
-def _node_script(state: FleetState, node: str, gpus: Sequence[int], old: Layouts, new: Layouts) -> str:
+def _node_script(state: Deployment, node: str, gpus: Sequence[int], old: Layouts, new: Layouts) -> str:
     """Return the script of a node, which knows all of its GPUs."""
     devices = [state.devices[gpu] for gpu in gpus]
     places = [Address("", each.uuid or str(each.index), f"{each.index} of {node}") for each in devices]
@@ -154,12 +191,12 @@ def _node_script(state: FleetState, node: str, gpus: Sequence[int], old: Layouts
     return script(title, _NODE_USAGE, places, ["functions.sh", "slurm_node.sh"], body, hooks=False)
 
 
-def _after_reboot(state: FleetState, gpus: Sequence[int], new: Layouts) -> object:
+def _after_reboot(state: Deployment, gpus: Sequence[int], new: Layouts) -> object:
     """Return the configuration of nvidia-mig-parted for a node."""
     segments = [
         Segment("instance", at, each.profile.name, each.start, 1, 1, 1.0, 0.0)
         for at, gpu in enumerate(gpus)
         for each in new[gpu]
     ]
-    deployment = Deployment(tuple(state.names[gpu] for gpu in gpus), tuple(segments))
+    deployment = Deployment(tuple(state.gpus[gpu] for gpu in gpus), tuple(segments))
     return mig_parted_config(deployment, devices=[str(state.devices[gpu].index) for gpu in gpus])

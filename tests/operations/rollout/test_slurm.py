@@ -9,9 +9,9 @@ import pytest
 from command_line import Command
 from slurm_cluster import SYSTEM
 
-from mig_opt import FleetState, HeldInstance, InputError, Migration, get_gpu, write
+from mig_opt import Deployment, FleetState, HeldInstance, InputError, Migration, get_gpu, read, write
 from mig_opt.operations.rollout.shell import functions_of
-from mig_opt.operations.rollout.slurm import slurm_scripts
+from mig_opt.operations.rollout.slurm import slurm_change, slurm_scripts
 
 A100 = get_gpu("A100")
 NODES = ("n1", "n1", "n2")
@@ -107,6 +107,22 @@ def test_lines_of_other_nodes_stay_as_they_are(tmp_path: Path, line: str, change
         assert "n2 shares its line with n1,n3,n4, with a list in Port; give it a line of its own" in ended.stderr
     else:
         assert ended.stdout == f"First=1\n{line if changed is None else changed}\nLast=1\n"
+
+
+def test_a_deployment_is_changed_as_a_state_is(run: Command, tmp_path: Path) -> None:
+    services, state, new, out = (tmp_path / name for name in ("services.json", "state.json", "new.json", "change"))
+    assert run("init", "services", services).code == 0
+    write(FleetState(get_gpu("A100-80GB"), 1, (HeldInstance(0, "1g.10gb", 0, "chat"),), nodes=("n1",)), state)
+    assert run("deploy", services, "--from", state, "-o", new, "--quiet").code == 0
+    given = ["services", "export", services, new, out, "--format", "slurm"]
+    assert "--from: is needed for --format slurm" in run(*given).err
+    assert f"bash {out}/controller.sh check" in run(*given, "--from", state).out
+    assert "# + GPU 0: 2g.20gb@4\n" in (out / "node-n1.sh").read_text()
+    assert "- GPU 0" not in (out / "node-n1.sh").read_text()
+    deployment = read(Deployment, new)
+    assert slurm_change(deployment, deployment) == {}
+    with pytest.raises(InputError, match=r"gpus\[0\]: is none of those that are known, each on its node"):
+        slurm_change(Deployment(deployment.gpus, ()), deployment)
 
 
 def test_the_command_writes_a_folder_of_programs(run: Command, tmp_path: Path) -> None:
