@@ -112,10 +112,10 @@ def killed_at_once(pids: Sequence[int]) -> None:
     group.rmdir()
 
 
-def ends(process: subprocess.Popen[str], code: int = 0) -> str:
-    """Wait for the end of a process; return what it has said on standard error."""
+def ends(process: subprocess.Popen[str], code: int | None = 0) -> str:
+    """Wait for the end of a process, by any code but 0 if it is None; return what it has said on standard error."""
     _, err = process.communicate(timeout=120)
-    assert process.returncode == code, err
+    assert process.returncode == code if code is not None else process.returncode in (1, 2), err
     return err
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from shlex import quote
@@ -89,16 +90,15 @@ def run(
     from mig_opt.operations.execute.schedules import plan_of_nodes, resume_schedule, run_schedule, undo_schedule
 
     call.require(resume is None or undo is None, "--undo", "and --resume exclude each other; give one of them")
+    elsewhere = {"--dry-run": dry_run or None, "--engine": engine or None, "--journal": journal} if split else {}
+    _none_of(call, elsewhere, "and --split exclude each other; give one of them")
     call.check_outputs(batch=measured, costs=measured_costs, chart=chart)
     path = resume or undo or journal or Path(_JOURNAL)
     if resume or undo or gather:
         fresh = {"--commands": commands, "--devices": devices, "--dry-run": dry_run or None, "--split": split}
         fresh |= {"--replan": replan}
         fresh |= {"--resume": resume, "--undo": undo} if gather else {"--journal": journal}
-        for name, value in fresh.items():
-            call.require(
-                value is None, name, f"is for a new execution; {'DIR' if gather else 'the journal'} has all of that"
-            )
+        _none_of(call, fresh, f"is for a new execution; {'DIR' if gather else 'the journal'} has all of that")
     answer = partial(_answer, measured=measured, measured_costs=measured_costs, chart=chart, quiet=quiet)
     if gather is not None:
         call.finish()
@@ -141,6 +141,11 @@ def run(
                 observe=observe,
             )
     return answer(execution, path)
+
+
+def _none_of(call: Call, given: Mapping[str, object], reason: str) -> None:
+    for name, value in given.items():
+        call.require(value is None, name, reason)
 
 
 def _split(plan: Journal, folder: Path) -> Answer:

@@ -14,6 +14,7 @@ import os
 import pwd
 import shutil
 import signal
+import stat
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -85,6 +86,21 @@ def account_of(user: str) -> pwd.struct_passwd | None:
     return account
 
 
+def own_folder(folder: Path, mode: int = 0o700, mend: str = "; mend that, or remove it") -> Path:
+    """Make a folder of this user with a mode, and return it; refuse one that is another user's, a link or more open."""
+    try:
+        folder.mkdir(mode=mode, parents=True, exist_ok=True)
+        found = folder.lstat()
+    except OSError as error:
+        raise InputError([Problem(str(folder), f"cannot be made: {error.strerror}")]) from None
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o777 & ~mode:
+        wanted = (
+            f"a folder of this user that nobody else may {'write to' if mode & 0o55 else 'enter'} (mode {mode:04o})"
+        )
+        raise InputError([Problem(str(folder), f"must be {wanted}{mend}")])
+    return folder
+
+
 class Attempts:
     """The tries at tasks of an execution: commands run in the folder ``working``, their files are in the other one.
 
@@ -100,8 +116,7 @@ class Attempts:
     def begin(self, name: str, command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
         """Start a program; ``environment`` is added to that of this process."""
         path, account, extra = self._path(name), self._account, dict[str, Any]()
-        self.folder.mkdir(exist_ok=True)
-        path.parent.mkdir(mode=0o700, exist_ok=True)
+        own_folder(own_folder(self.folder, 0o755) / _STATE)
         if account is not None and account.pw_uid != os.geteuid():
             groups = os.getgrouplist(account.pw_name, account.pw_gid)
             extra = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": groups}

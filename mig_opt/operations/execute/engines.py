@@ -48,6 +48,7 @@ class Progress:
 class Engine(Protocol):
     """Starter of jobs on nodes: each carries out the part of its node, a journal in which nothing has happened.
 
+    One that is known to have begun has that event: it is refused where there is no journal to go on with.
     A job is known by the ``run`` of its part and its host, so that another process finds it. Each call may come twice,
     and after the engine, its nodes or this process have been restarted. No call waits for longer than a second or so,
     but ``check``. Jobs run the words of :func:`mig_opt.operations.execute.parts.arguments_of` in the folder

@@ -10,14 +10,14 @@ import fcntl
 import os
 import re
 import signal
-import stat
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from mig_opt.batch.journal import Journal
-from mig_opt.errors import DriverError, InputError, Problem
-from mig_opt.operations.execute.attempts import Attempts
+from mig_opt.errors import DriverError, InputError, Problem, raise_any
+from mig_opt.operations.execute.attempts import Attempts, own_folder
 from mig_opt.operations.execute.checks import check_plan, check_this_machine
 from mig_opt.operations.execute.engines import Progress
 from mig_opt.operations.execute.parts import JOURNAL, arguments_of, lock_of, write_part
@@ -35,15 +35,7 @@ def state_folder(usual: Path | None = None) -> Path:
     """
     home = Path("/var/lib/mig-opt") if os.geteuid() == 0 else Path.home() / ".local" / "state" / "mig-opt"
     folder = Path(os.environ.get("MIG_OPT_STATE") or usual or home)
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = folder.lstat()
-    except OSError as error:
-        raise InputError([Problem(str(folder), f"cannot be made: {error.strerror}")]) from None
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
-        wanted = "a folder of this user that nobody else may enter (mode 0700)"
-        raise InputError([Problem(str(folder), f"must be {wanted}; mend that, or set MIG_OPT_STATE")])
-    return folder
+    return own_folder(folder, mend="; mend that, or set MIG_OPT_STATE")
 
 
 def folder_of(run: str, host: str, usual: Path | None = None) -> Path:
@@ -69,11 +61,22 @@ def begin(host: str, part: Journal, undo: bool) -> None:
 
 
 def program_of(part: Journal, folder: Path, *, undo: bool) -> list[str]:
-    """Return the program that goes on with a part, or takes it back, after writing what it reads into its folder."""
+    """Return the program that goes on with a part, or takes it back, after writing what it reads into its folder.
+
+    A part that has begun elsewhere is refused: its tasks would run twice, and what it has made would stay.
+    """
+    raise_any(lost(part, folder))
     if not (folder / JOURNAL).exists():
         write_part(part, folder)
     words = ["--undo", str(folder / JOURNAL), "--restartable"] if undo else arguments_of(part, str(folder))
     return [sys.executable, "-m", "mig_opt.cli", "run", *words, "--quiet"]
+
+
+def lost(part: Journal, folder: Path) -> Iterator[Problem]:
+    """Yield a problem if a part is known to have begun, and its folder has no journal of that."""
+    if part.events and not (folder / JOURNAL).exists():
+        message = "has no journal of this part, which has begun; go on with the engine and MIG_OPT_STATE as before"
+        yield Problem(str(folder), message)
 
 
 def look(host: str, run: str, seen: int, undo: bool) -> Progress:

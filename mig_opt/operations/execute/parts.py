@@ -43,6 +43,7 @@ exec mig-opt run {words} "$@"
 def cut(whole: Journal) -> dict[str, Journal]:
     """Return the plan of each node, as a journal in which nothing has happened, by the name of the node.
 
+    If something is known to have happened on the node, its journal has the beginning of the whole.
     The GPUs of the whole are ``host/index``, ``host/UUID`` or ``host/address``. One without a host is refused, and a
     node with operations but without a task.
 
@@ -62,6 +63,7 @@ def cut(whole: Journal) -> dict[str, Journal]:
         if not place.host
     ]
     found = {}
+    begun = {whole.lifetimes[at].gpu for event in whole.events if (at := _place_of(whole, event)) is not None}
     for host, gpus in hosts_of(places).items():
         number = {gpu: at for at, gpu in enumerate(gpus)}
         schedule = on_gpus(whole.schedule, number)
@@ -79,9 +81,15 @@ def cut(whole: Journal) -> dict[str, Journal]:
         )
         words = Commands({name: whole.commands.tasks[name] for name in whole.commands.tasks if name in names})
         devices = tuple(places[gpu].identifier for gpu in gpus)
-        found[host] = replace(whole, batch=batch, schedule=schedule, commands=words, gpus=devices, events=[])
+        events = [Event(whole.began, "begin")] if begun.intersection(gpus) else []
+        found[host] = replace(whole, batch=batch, schedule=schedule, commands=words, gpus=devices, events=events)
     raise_any(problems)
     return found
+
+
+def _place_of(journal: Journal, event: Event) -> int | None:
+    """Return the instance that an event is about, or the task that it is about runs on; None for others."""
+    return event.instance if event.task is None else journal.instance_of[event.task]
 
 
 class Gathering:
@@ -100,7 +108,7 @@ class Gathering:
         """Return a GPU that an event is about; None if it is about the whole."""
         if event.kind == "replan":
             return event.others[0]
-        at = event.instance if event.task is None else self._whole.instance_of[event.task]
+        at = _place_of(self._whole, event)
         return None if at is None else self._whole.lifetimes[at].gpu
 
     def news(self, host: str, part: Journal) -> list[Event]:

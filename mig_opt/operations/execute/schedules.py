@@ -15,7 +15,7 @@ from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.files.batch.journals import JournalFile
 from mig_opt.operations.driver.instances import Patience
 from mig_opt.operations.driver.surroundings import slurm_in_the_way
-from mig_opt.operations.execute.attempts import account_of
+from mig_opt.operations.execute.attempts import account_of, own_folder
 from mig_opt.operations.execute.checks import ELSEWHERE, check_machines, check_plan
 from mig_opt.operations.execute.conductor import Conductor, checked_engine
 from mig_opt.operations.execute.engines import Engine
@@ -200,8 +200,9 @@ def undo_schedule(
 
 
 def tasks_folder(journal: Path) -> Path:
-    """Return the folder for what the tasks of an execution print."""
-    return journal.with_name(f"{journal.name}.tasks")
+    """Return the folder for what the tasks of an execution print; refuse one of another user, or open to others."""
+    folder = journal.with_name(f"{journal.name}.tasks")
+    return own_folder(folder, 0o755) if os.path.lexists(folder) else folder
 
 
 @contextlib.contextmanager

@@ -25,7 +25,7 @@ from mig_opt.batch.journal import Journal
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.documents import write_text
 from mig_opt.operations.execute.engines import Progress, in_background
-from mig_opt.operations.execute.node import folder_of, program_of, progress_in
+from mig_opt.operations.execute.node import folder_of, lost, program_of, progress_in
 
 _PATIENCE_S = 5.0  # seconds after which a program of Slurm is given up, and called again later
 _BETWEEN_S = 1.0  # seconds between questions about the jobs, which all go to one controller
@@ -33,6 +33,9 @@ _BEAT_S = 1.5  # seconds after which the heart of a running job, which beats eve
 _UNREACHED = re.compile(r"no answer|contact|timed out|transmitted|unavailable|unable to accept|^$", re.IGNORECASE)
 """Words with which Slurm's programs refuse for a while; other refusals are for good."""
 
+_LATE = "has come to the end of its time in Slurm; give it more (SBATCH_TIMELIMIT)"
+_WANTED = {"CANCELLED": "has been cancelled in Slurm", "TIMEOUT": _LATE, "DEADLINE": _LATE}
+"""States of jobs that somebody has ended, with what is told of them."""
 _INTERRUPTED = 130  # exit code of a part that has been told to stop, by this process or by Slurm
 _FORMAT = "--Format=Name:|,JobID:|,State:|,Reason:|,RestartCnt:|"
 _WAITING, _LIVE = ("PENDING", "CONFIGURING"), ("RUNNING", "SUSPENDED", "STOPPED")
@@ -87,8 +90,9 @@ class SlurmEngine:
 
     def check(self, parts: Mapping[str, Journal], *, begun: bool) -> list[Problem]:
         """Return the nodes that Slurm does not have or that begin no job; versions are compared when a job begins."""
-        problems = []
-        for host in parts:
+        problems: list[Problem] = []
+        for host, part in parts.items():
+            problems += lost(part, self._folder(host, part)) if part.events else ()
             done, text = _call(["scontrol", "-o", "show", "node", host])
             # A node that is powered down begins jobs all the same.
             found = re.search(r"\bState=(\S*(?:(?<!POWERED_)DOWN|DRAIN|FAIL|INVAL|NOT_RESPONDING)\S*)", text)
@@ -158,15 +162,16 @@ class SlurmEngine:
         with contextlib.suppress(FileNotFoundError, ValueError):
             code = int(str((folder / f"{kind}.code").readlink()))
         gone = jobs is not None and name not in jobs
-        # Whoever else ends a job wants that: it is not begun again. Slurm says so when it has done with it.
+        # Whoever else ends a job wants that, and so does a limit of its time: it is not begun again. Slurm says so when
+        # it has done with it.
         unclear = code in (None, _INTERRUPTED) and host not in self._stopped
         last = ["squeue", "--noheader", "--me", "--states=all", f"--name={name}", "--sort=-i", "--format=%T"]
         told, state = _call(last) if gone and unclear else (True, "")
         if not told:
             return None
         found = progress_in(folder, kind, seen, ended=gone or (code is not None and not unclear), code=code)
-        if state.startswith("CANCELLED"):
-            return replace(found, code=2, text="its job has been cancelled in Slurm; --resume goes on")
+        if said := next((text for start, text in _WANTED.items() if state.startswith(start)), ""):
+            return replace(found, code=2, text=f"its job {said}; --resume goes on")
         heard = found.ended or bool(found.journal)
         if jobs is not None and not found.ended:
             number, state, reason, restarts = jobs[name]

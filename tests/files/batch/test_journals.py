@@ -71,7 +71,9 @@ def test_the_schedule_as_it_was(path: Path) -> None:
 def test_ends_without_their_beginnings_are_told(path: Path, line: int) -> None:
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join([*lines[:line], *lines[line + 1 :]]))
-    with pytest.raises(InputError, match=rf"line {line + 1}\.kind: is '.*' without a '.*' before it; put that line back"):
+    with pytest.raises(
+        InputError, match=rf"line {line + 1}\.kind: is '.*' without a '.*' before it; put that line back"
+    ):
         read_journal(path)
 
 

@@ -149,7 +149,8 @@ def test_cut_carried_out_and_merged_is_the_whole(rng: random.Random) -> None:
 
     assert facts(found) == facts(whole)
     changed = merged(plan, set_back)  # with clocks that have been set back meanwhile
-    assert changed.runs() and min(changed.costs().create.values()) >= 0
+    assert changed.runs()
+    assert min(changed.costs().create.values()) >= 0
     first = next(iter(plans))
     alone_ = merged(plan, {first: parts[first]})
     assert alone_.ended == (len(plans) == 1)
@@ -201,7 +202,10 @@ def test_parts_are_carried_out_by_what_stands_beside_them(run: Command, files: l
 def test_a_folder_with_something_in_it_is_left_alone(run: Command, files: list[str], tmp_path: Path) -> None:
     (tmp_path / "parts").mkdir()
     (tmp_path / "parts" / "mine").touch()
-    assert run("run", *files, "--devices", "n1/0,n2/0", "--split", "parts").code == 2
+    given = [*files, "--devices", "n1/0,n2/0", "--split"]
+    for more in (["--dry-run"], ["--engine", "slurm"]):
+        assert f"{more[0]}: and --split exclude each other" in run("run", *given, "new", *more).err
+    assert run("run", *given, "parts").code == 2
     assert sorted(path.name for path in tmp_path.iterdir()) == ["batch.json", "commands.json", "parts", "plan.json"]
     assert [path.name for path in (tmp_path / "parts").iterdir()] == ["mine"]
 

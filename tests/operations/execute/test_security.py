@@ -78,7 +78,7 @@ def test_state_is_kept_in_no_folder_that_others_may_enter(
     if wrong == "open":
         (tmp_path / "state").chmod(0o750)
     if wrong == "foreign":
-        monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+        monkeypatch.setattr(os, "getuid", lambda: os.geteuid() + 1)
     with pytest.raises(
         InputError, match=r"state: must be a folder of this user that nobody else may enter \(mode 0700\)"
     ):
@@ -109,6 +109,17 @@ def test_each_deed_on_a_node_may_be_done_twice(
         until(lambda: node.look("n1", "ab", 0, undo=True).ended)
         assert node.look("n1", "ab", 0, undo=True).code == 0
         assert machine.instances(0) == []
+
+
+@pytest.mark.parametrize("wrong", ["open", "link"])
+def test_files_of_tasks_are_in_no_folder_that_others_write_to(machine: Machine, tmp_path: Path, wrong: str) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other").chmod(0o777)
+    (tmp_path / "other").rename(tmp_path / "j.tasks") if wrong == "open" else (tmp_path / "j.tasks").symlink_to("other")
+    with pytest.raises(InputError, match=r"j\.tasks: must be a folder of this user that nobody else may write to"):
+        run_schedule(BATCH, PLAN, told(tmp_path), journal=tmp_path / "j", user=USER)
+    assert machine.instances(0) == []
+    assert not (tmp_path / "j").exists()
 
 
 # Users

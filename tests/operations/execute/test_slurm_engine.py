@@ -1,5 +1,6 @@
 """Plans of two nodes on a real Slurm: what is taken back, and what is refused."""
 
+import shutil
 from importlib import metadata
 from pathlib import Path
 
@@ -20,12 +21,28 @@ def test_what_is_taken_back_is_ended_first(nodes: SlurmNodes, tmp_path: Path) ->
 
 
 def test_a_job_that_is_cancelled_in_slurm_is_not_begun_again(nodes: SlurmNodes, tmp_path: Path) -> None:
+    # The first question what has become of the job has no answer.
+    squeue, once = shutil.which("squeue", path=nodes.environment["PATH"]), tmp_path / "once"
+    busy = f"echo Unable to contact slurm controller >&2; touch {once}; exit 1"
+    nodes.slurm.program("squeue", f'if [[ "$*" == *states=all* && ! -e {once} ]]; then {busy}; fi\nexec {squeue} "$@"')
+    path = f"{nodes.slurm.root}/bin:{nodes.environment['PATH']}"
+    nodes.environment = {**nodes.environment, "PATH": path}
     client, process = running(nodes, tmp_path, 3.0)
     nodes.slurm.run("scancel", nodes.slurm.run("squeue", "-h", "-w", "n1", "-o", "%i").strip())
     assert "n1: its job has been cancelled in Slurm; --resume goes on" in client.ends(process, 1)
     assert [line[0] for line in ran(tmp_path, "end")] == ["c"]
     client.ends(client.start("--resume", str(client.journal)))
     client.check(again="a")
+    assert once.exists()
+
+
+def test_a_job_that_has_no_more_time_is_not_begun_again(nodes: SlurmNodes, tmp_path: Path) -> None:
+    nodes.environment = {**nodes.environment, "SBATCH_TIMELIMIT": "1"}
+    client, process = running(nodes, tmp_path, 0.5, a=200.0)
+    assert "n1: its job has come to the end of its time in Slurm; give it more (SBATCH" in client.ends(process, 1)
+    assert [line[0] for line in ran(tmp_path, "begin")].count("a") == 1
+    client.ends(client.start("--undo", str(client.journal)))
+    assert places(nodes) == NOTHING
 
 
 # What is refused
