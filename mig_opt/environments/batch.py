@@ -72,6 +72,8 @@ class BatchView:
 
     def act(self, action: int) -> None:
         """Put a task on a placement."""
+        if self.over:
+            return
         task, place = divmod(action, len(self._places))
         self._builder.put(self.batch.tasks[task], *self._places[place])
         self._able[task], self._tasks[task, -1] = False, 0

@@ -176,14 +176,27 @@ class FleetEnv(MaskedEnv[Trace]):
 
     def _begin(self, instance: Trace) -> FleetView:
         check_jobs(instance)
-        self._began = time.perf_counter()
+        self._began, self._trace, self._actions = time.perf_counter(), instance, list[int]()
         self._course = Course(Cluster(instance, geometry_of(instance.gpu, instance.profile_set)))
         self._decisions, self._state = self._course.decisions(), FleetView(window=self._window)
         self._moment = 0.0
         self._advance()
         return self._state
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return all but the simulation, which is a generator and follows from the actions so far."""
+        left_out = ("_course", "_decisions", "_state", "_view")
+        return {key: value for key, value in self.__dict__.items() if key not in left_out}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Carry out the actions so far once more."""
+        self.__dict__.update(state)
+        actions, self._view = self._actions, self._begin(self._trace)
+        for action in actions:
+            self._act(action)
+
     def _act(self, action: int) -> tuple[float, bool]:
+        self._actions.append(action)
         self._state.act(action)
         return (0.0, False) if self._state.asked else self._advance()
 

@@ -48,6 +48,7 @@ class MaskedEnv(gymnasium.Env[Observation, np.int64], Generic[_Instance]):
     def __init__(self, kind: type[_Instance], instance: _Instance | str | None, penalty: float) -> None:
         self._kind, self._instance, self._penalty = kind, instance, penalty
         view = self._view = self._begin(self._found(instance, 0))
+        self._forbidden = 0
         self.action_space = Discrete(len(view.mask()))
         most = np.finfo(np.float32).max
         self.observation_space = Dict({name: Box(0.0, most, seen.shape) for name, seen in view.observe().items()})
@@ -100,9 +101,12 @@ class MaskedEnv(gymnasium.Env[Observation, np.int64], Generic[_Instance]):
 
     def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Carry out an action. The last ``info`` has the schedule, which has passed the validator."""
-        if not self._view.mask()[action]:
+        mask = self._view.mask()
+        if not 0 <= action < len(mask):
+            raise InputError([Problem("action", f"must be from 0 to {len(mask) - 1}, is {action}")])
+        if not mask[action]:
             self._forbidden += 1
-            info = {"action_mask": self._view.mask(), "forbidden": True}
+            info = {"action_mask": mask, "forbidden": True}
             return self._view.observe(), -self._penalty, False, self._forbidden >= MOST_FORBIDDEN, info
         seconds, over = self._act(int(action))
         outcome = self._outcome() if over else {}

@@ -231,7 +231,8 @@ def submit(
     said: Any = {"method": method, "by": by, "versions": f"mig-opt {versions_with()['mig-opt']}"}
     reasons, changes = list[str](), dict[str, Any]()
     known = info.best
-    if known is None or (judged.value < known.value and not same(judged.value, known.value)):
+    as_good = known is None or same(judged.value, known.value)
+    if known is None or (judged.value < known.value and not as_good):
         changes["best"] = finding(judged.value, **said, proof=PLAN_PROOF)
     else:
         reasons.append(f"{judged.value:g} is no better than the best known, {known.value:g} {goal.unit}")
@@ -239,7 +240,9 @@ def submit(
     shown = None if given is None else check(problem, found, given)
     if shown is not None:
         reasons += map(str, shown.mismatches)
-        if shown.holds and shown.bound > bound and not same(shown.bound, bound):
+        if not (changes or as_good):
+            reasons.append("a certificate is taken for a plan as good as the best known, or a better one")
+        elif shown.holds and shown.bound > bound and not same(shown.bound, bound):
             changes["lower_bound"] = finding(shown.bound, **said, proof=PROOFS["recomputed"])
         elif shown.holds:
             reasons.append(f"the certificate shows {shown.bound:g} without a solver, no more than is known")

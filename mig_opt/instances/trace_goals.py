@@ -27,7 +27,7 @@ _POLICIES: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("best-fit", {"backfill": True}),
     ("load-balancing", {"backfill": True}),
     ("fragmentation-aware", {"migration": False, "backfill": True}),
-    ("planner", {}),
+    ("planner", {"goal": "flow"}),
 )
 """Schedulers for traces, each with its options: none of them migrates a job, so each log is a schedule."""
 

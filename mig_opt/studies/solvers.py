@@ -8,7 +8,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import select
 import shlex
+import signal
 import stat
 import subprocess
 import sys
@@ -17,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mig_opt.errors import InputError, MigOptError
-from mig_opt.files.documents import write_text
+from mig_opt.files.documents import decoded, write_text
 from mig_opt.instances.bundled import InstanceInfo, Library, file_text
 from mig_opt.instances.goals import goal_of
 from mig_opt.instances.trace_goals import is_policy, scheduled_by
@@ -32,6 +34,9 @@ has written a valid plan before."""
 
 _GRACE = 1.0
 """Seconds after the limit until a solver is ended: a program that keeps to the limit takes a while to end, too."""
+
+_ANSWER_S = 60.0
+"""Seconds after that until who watches a solver must have answered: one that is stopped or killed never does."""
 
 _LONGEST_REASON, _MOST_BYTES = 300, 2**26  # letters of a reason, and bytes of a plan, at most
 
@@ -110,9 +115,11 @@ def left_plan(library: Library, info: InstanceInfo, plan: Path, said: str) -> tu
             return "", GARBAGE, None, "is no file"
         if about.st_size > _MOST_BYTES:
             return "", GARBAGE, None, f"has {about.st_size} bytes, which no plan has"
-        text = plan.read_bytes().decode("utf-8", "replace")  # bytes that are no text are kept for the message
+        text = decoded(plan.read_bytes(), "plan.json")
     except OSError:
         return "", NO_PLAN, None, said
+    except InputError as error:
+        return "", GARBAGE, None, "; ".join(map(str, error.problems))
     return text, *judged_text(library, info, text, "plan.json")
 
 
@@ -141,7 +148,10 @@ def _ended(arguments: list[str], limit: float) -> tuple[int | None, str, float]:
     with subprocess.Popen(watched, **asks) as process:  # type: ignore[call-overload]  # noqa: S603
         process.stdin.write(json.dumps([arguments, limit]).encode() + b"\n")
         process.stdin.flush()
-        code, said, seconds = json.loads(process.stdout.readline())
+        if not select.select([process.stdout], [], [], limit + _ANSWER_S)[0]:
+            process.kill()
+        answer = process.stdout.readline() or json.dumps([-signal.SIGKILL, "who watches it was stopped", limit])
+    code, said, seconds = json.loads(answer)
     return code, said, seconds
 
 

@@ -25,7 +25,8 @@ _KEPT_BYTES = 10_000  # bytes at the end of the output of a program that are kep
 MOST_BYTES = 2**30
 """Size of a file above which a program may write no more to it."""
 
-_SUBREAPER = 36  # number of the option of Linux with which orphans of a program become children of this one
+# Numbers of options of Linux: orphans of a program become children of this one; a program ends when its parent does.
+_SUBREAPER, _END_WITH_PARENT = 36, 1
 
 _PATIENCE_S = 10.0  # seconds for which processes are ended that begin others all the time
 
@@ -36,16 +37,16 @@ def main() -> None:
     while not line.endswith(b"\n"):
         line += os.read(0, 1) or b"\n"
     command, seconds = json.loads(line)
-    with contextlib.suppress(OSError, AttributeError):  # there is no such thing beside Linux
-        ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+    _request(_SUBREAPER, 1)
     hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
     if hard == resource.RLIM_INFINITY or hard > MOST_BYTES:
         resource.setrlimit(resource.RLIMIT_FSIZE, (MOST_BYTES, hard))
     begin = time.perf_counter()
     code: int | None = 127
     try:
-        streams: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-        process = subprocess.Popen(command, **streams, start_new_session=True)  # noqa: S603  # the user's own command
+        asks: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        asks |= {"start_new_session": True, "preexec_fn": lambda: _request(_END_WITH_PARENT, signal.SIGKILL)}
+        process = subprocess.Popen(command, **asks)  # noqa: S603  # the user's own command
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         said = f"{command[0]} cannot be run: {reason}"
@@ -53,6 +54,12 @@ def main() -> None:
         assert process.stdout is not None
         code, said = _watched(process, process.stdout, begin + seconds)
     os.write(1, json.dumps([code, said, time.perf_counter() - begin]).encode() + b"\n")
+
+
+def _request(option: int, value: int) -> None:
+    """Ask Linux for something; there is no such thing elsewhere."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 def _watched(process: subprocess.Popen[bytes], output: IO[bytes], end: float) -> tuple[int | None, str]:

@@ -1,8 +1,10 @@
 """Both environments: gymnasium's own checker, seeds, masks, vectors, and a thousand random episodes."""
 
 import copy
+import pickle
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium
@@ -28,6 +30,7 @@ def episode(env: Any, rng: np.random.Generator, **reset: Any) -> tuple[float, di
         assert env.observation_space.contains(seen)
         assert not cut
         total += reward
+    assert env.step(info["action_mask"].argmax())[1:3] == (0, True)  # it is over
     return total, info
 
 
@@ -85,6 +88,25 @@ def test_seeds(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", IDS)
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
+def test_a_copy_goes_on_alike(name: str, copied: Callable[[Any], Any]) -> None:
+    """In the middle of an episode, and with what is drawn for the next one."""
+    env: Any = gymnasium.make(name, **SMALL[name]).unwrapped
+    for number in range(2):
+        _, info = env.reset(seed=3 if number == 0 else None)
+        for _ in range(3):
+            *_, info = env.step(info["action_mask"].argmax())
+        other, ends = copied(env), []
+        for each in (env, other):
+            over, seen = False, info
+            while not over:
+                *_, over, _, seen = each.step(seen["action_mask"].argmax())
+            ends.append(seen["schedule"])
+        assert ends[0] == ends[1]
+        assert (env.reset()[1]["action_mask"] == other.reset()[1]["action_mask"]).all()
+
+
+@pytest.mark.parametrize("name", IDS)
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_vector_environments(name: str, mode: str) -> None:
     """Each of three environments ends two episodes with its own schedule, and begins anew by itself."""
@@ -111,6 +133,9 @@ def test_a_forbidden_action_changes_nothing_and_costs(name: str) -> None:
         if (info["action_mask"] == 0).any():
             break
         before, _, _, _, info = env.step(info["action_mask"].argmax())
+    for number in (-1, len(info["action_mask"])):
+        with pytest.raises(InputError, match=r"action: must be from 0 to \d+, is"):
+            env.step(number)
     forbidden = info["action_mask"].argmin()
     assert not env.action_masks()[forbidden]
     for number in range(MOST_FORBIDDEN):

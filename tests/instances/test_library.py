@@ -35,6 +35,7 @@ from mig_opt.instances.fleet.states import generate_state
 from mig_opt.instances.goals import GOALS, goal_of
 from mig_opt.instances.library import PROOFS, export, problems_of, sealed, submit, write_entry
 from mig_opt.instances.serving import generate_demand, generate_rates
+from mig_opt.simulation import simulate
 from mig_opt.studies.renewal import missing_runs, renew
 
 NAMES = tuple(library().infos)
@@ -169,6 +170,17 @@ def test_a_better_plan_is_taken_and_nothing_else(own: Library, tmp_path: Path) -
     assert Library(tmp_path).info(SMALL) == after
 
 
+def test_a_certificate_for_a_worse_plan_does_not_replace_the_best(own: Library, tmp_path: Path) -> None:
+    """Though its bound is greater than the one on record."""
+    far, best, proof = (tmp_path / f"{name}.json" for name in ("far", "best", "proof"))
+    SCHEDULE.write(solve(load(SMALL)).schedule, best)
+    submit(own, SMALL, best, by="Ada")
+    CERTIFICATE.write(certify(load(SMALL), SCHEDULE.read(far), seconds=0), proof)
+    found = submit(Library(tmp_path), SMALL, far, by="Bob", certificate=proof)
+    assert (found.improved, "a plan as good as the best known" in found.reasons[-1]) == ((), True)
+    assert verify(Library(tmp_path), SMALL) == []
+
+
 def test_a_plan_that_is_not_valid_or_no_plan_is_not_taken(own: Library, tmp_path: Path) -> None:
     text = (tmp_path / "far.json").read_text()
     broken = tmp_path / "broken.json"
@@ -242,6 +254,12 @@ def test_a_renewal_seeks_a_better_certificate_for_the_plan_on_record(tmp_path: P
     after = there.info(name)
     assert after.certified > bad.lower_bound
     assert verify(there, name) == []
+
+
+def test_the_planner_pursues_the_goal_of_the_instance() -> None:
+    name = "stream-1xa100-3x6-2"
+    found = goal_of(library().info(name)).attempt(load(name), {}, 60.0, 1, "planner")
+    assert found.value == pytest.approx(simulate(load(name), "planner", goal="flow").metrics.completion.mean)
 
 
 def test_migrations_that_are_none() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from mig_opt.errors import InputError
 from mig_opt.instances.bundled import library
-from mig_opt.studies import supervisor
+from mig_opt.studies import solvers, supervisor
 from mig_opt.studies.scores import Score, score
 
 EASY = "far-1xa30-006-mixed-2"
@@ -67,6 +67,19 @@ def test_nothing_is_left_when_the_process_that_asked_is_killed() -> None:
     assert running(seconds) == []
 
 
+@pytest.mark.parametrize("sign", ["KILL", "STOP"])
+def test_a_solver_that_turns_on_who_watches_it(sign: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends with that one, and the run with both."""
+    monkeypatch.setattr(solvers, "_ANSWER_S", 0.5)
+    seconds = f"5{os.getpid()}.{len(sign)}"
+    code, said, _ = solvers._ended(["sh", "-c", f"kill -{sign} $PPID; exec sleep {seconds}"], 0.5)
+    assert (code, said) == (-9, "who watches it was stopped")
+    until = time.monotonic() + 20
+    while running(seconds) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert running(seconds) == []
+
+
 def test_floods(tmp_path: Path) -> None:
     """Of endless output the last line is kept; a plan without end, or with too much, is none."""
     for script, limit, told in (
@@ -100,6 +113,9 @@ def test_plans_that_are_nearly_right(tmp_path: Path) -> None:
         assert (one.status, one.value) == (status, None), one.reason
     (tmp_path / "other.json").write_text(library().text("plans", "far-1xa100-008-mixed-1") or "")
     assert scored(tmp_path, f"cp '{tmp_path}/other.json' \"$2\"").status == "invalid"
+    for encoding in ("utf-8-sig", "utf-16"):  # as PowerShell writes them
+        (tmp_path / "marked.json").write_text(json.dumps(best), encoding=encoding)
+        assert scored(tmp_path, f"cp '{tmp_path}/marked.json' \"$2\"").status == "valid"
 
 
 def test_commands_that_are_none(tmp_path: Path) -> None:

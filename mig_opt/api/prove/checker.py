@@ -19,7 +19,7 @@ from mig_opt.api.prove.prover import (
 )
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.certificate import Certificate, Claim, SliceLoad, batch_digest, schedule_digest
-from mig_opt.batch.integer_batch import Ticks
+from mig_opt.batch.integer_batch import RESOLUTION, Ticks
 from mig_opt.batch.schedule import Schedule, wrong_types
 from mig_opt.errors import InputError, Problem
 from mig_opt.method.options import Callbacks
@@ -45,7 +45,8 @@ class Check:
     trusted : tuple of str
         What was not checked and has to be believed; empty if there are mismatches.
     rerun : Certificate or None
-        The answer of the method that was asked again, if it was.
+        The answer of the method that was asked again, if it was: to the claim, or where that is not ``proved``, whether
+        a schedule is below the lower bound.
     """
 
     certificate: Certificate
@@ -85,7 +86,8 @@ def check(
     certificate : Certificate
         What :func:`prove` returned, or :func:`mig_opt.read`.
     rerun : bool
-        Whether to ask a method again, where something rests on one. A claim that it cannot confirm is a mismatch.
+        Whether to ask a method again, where something rests on one. A claim that it cannot confirm is a mismatch, and
+        where nothing is claimed a lower bound.
     method : str, optional
         The exact method to ask; by default that of the certificate.
     time_limit, workers, callbacks
@@ -126,7 +128,10 @@ def check(
     again: Certificate | None = None
     if rerun and needs_solver and not mismatches:
         asked = certificate.method if method is None else method
-        again = prove(batch, schedule, asked, within=certificate.within, seed=certificate.seed, **options)
+        within = certificate.within
+        if certificate.claim is not Claim.PROVED:
+            within = schedule.makespan - certificate.lower_bound * (1 - RESOLUTION)
+        again = prove(batch, schedule, asked, within=within, seed=certificate.seed, **options)
         mismatches += _contradictions(certificate, again, question)
     trusted = () if mismatches else tuple(_trusted(certificate, again, bound, needs_solver=needs_solver))
     return Check(certificate, tuple(mismatches), bound, needs_solver, trusted, again)
@@ -207,11 +212,12 @@ def _contradictions(certificate: Certificate, again: Certificate, question: Ques
     if again.better is not None and certificate.lower_bound > again.better.makespan:
         message = f"is {certificate.lower_bound}, but {again.method} found a schedule of {again.better.makespan} s"
         yield Problem("lower_bound", message)
-    if certificate.claim is Claim.PROVED and again.claim is not Claim.PROVED:
+    proved = certificate.claim is Claim.PROVED
+    if again.claim is Claim.OPEN:
         message = f"{again.method} could not confirm it: it proves a lower bound of {again.lower_bound} s"
-        if again.claim is Claim.REFUTED:
-            message = f"{again.method} found a schedule shorter than {question.makespan} s"
-        yield Problem("claim", message)
+        yield Problem("claim" if proved else "lower_bound", message)
+    elif again.claim is Claim.REFUTED and proved:
+        yield Problem("claim", f"{again.method} found a schedule shorter than {question.makespan} s")
 
 
 def _trusted(certificate: Certificate, again: Certificate | None, bound: float, *, needs_solver: bool) -> Iterator[str]:

@@ -285,11 +285,16 @@ def test_what_only_a_solver_can_find(proof: Certificate, refutation: Certificate
     assert checked.rerun.claim is Claim.REFUTED
 
 
-def test_rerun(proof: Certificate) -> None:
+def test_rerun(proof: Certificate, refutation: Certificate, far: Schedule) -> None:
     checked = check(tiny.BATCH, tiny.BEST, proof, rerun=True, method="milp-cbc")
     assert checked.holds
     assert (checked.rerun.method, checked.rerun.claim) == ("milp-cbc", Claim.PROVED)
     assert "asked again" in checked.trusted[2]
-    checked = check(tiny.BATCH, tiny.BEST, proof, rerun=True, time_limit=1e-6)
-    (mismatch,) = checked.mismatches
-    assert (mismatch.path, "could not confirm it" in mismatch.message) == ("claim", True)
+    made_up = sealed(refutation, claim=Claim.OPEN, better=None, lower_bound=far.makespan - 0.1)
+    for schedule, certificate, path in ((tiny.BEST, proof, "claim"), (far, made_up, "lower_bound")):
+        checked = check(tiny.BATCH, schedule, certificate, rerun=True, time_limit=1e-6)
+        (mismatch,) = checked.mismatches
+        assert (mismatch.path, "could not confirm it" in mismatch.message) == (path, True)
+    right = sealed(refutation, lower_bound=tiny.BEST.makespan)
+    checked = check(tiny.BATCH, far, right, rerun=True)
+    assert (checked.holds, checked.rerun.claim) == (True, Claim.PROVED)
