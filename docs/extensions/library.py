@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from html import escape
+from typing import get_args
 
-from mig_opt.instances.bundled import InstanceInfo, library
+from mig_opt.instances.bundled import Difficulty, InstanceInfo, library
 from mig_opt.instances.goals import goal_of
 
 _COLUMNS = ("instance", "kind", "n", "GPUs", "goal", "best", "bound", "gap %", "class", "tried s", "evidence", "by")
@@ -14,10 +15,11 @@ _COLOURS = {"recomputed": "#59a14f", "second proof": "#4e79a7", "claimed": "#f28
 
 
 def table() -> str:
-    """Return the table of all instances."""
+    """Return the table of all instances, which is scrolled by itself where the page is narrow."""
     head = "".join(f"<th>{column}</th>" for column in _COLUMNS)
     rows = "\n".join(map(_row, library().infos.values()))
-    return f'<table class="docutils sortable">\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>'
+    parts = f"<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>"
+    return f'<div class="table-wrapper container">\n<table class="docutils sortable">\n{parts}\n</table>\n</div>'
 
 
 def _row(info: InstanceInfo) -> str:
@@ -26,7 +28,7 @@ def _row(info: InstanceInfo) -> str:
         info.kind,
         str(info.n),
         info.fleet,
-        f"{info.goal}, {goal_of(info).unit}",
+        ", ".join(filter(None, [info.goal, goal_of(info).unit])),
         "-" if info.best is None else f"{info.best.value:.6g}",
         "-" if info.lower_bound is None else f"{info.lower_bound.value:.6g}",
         "-" if info.gap is None else f"{100 * info.gap:.4f}",
@@ -35,7 +37,9 @@ def _row(info: InstanceInfo) -> str:
         info.evidence,
         "-" if info.best is None else f"{info.best.found_by}: {info.best.method}, {info.best.date}",
     ]
-    return f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
+    row = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+    order = get_args(Difficulty).index(info.difficulty)
+    return f"<tr>{row}</tr>".replace(f"<td>{info.difficulty}<", f'<td data-order="{order}">{info.difficulty}<')
 
 
 def gaps() -> str:

@@ -8,7 +8,7 @@ document.addEventListener("DOMContentLoaded", () => {
         const sign = header.ariaSort === "ascending" ? -1 : 1;
         table.querySelectorAll("th").forEach((other) => { other.ariaSort = null; });
         header.ariaSort = sign === 1 ? "ascending" : "descending";
-        const text = (row) => row.cells[column].textContent;
+        const text = (row) => row.cells[column].dataset.order ?? row.cells[column].textContent;
         const compare = (a, b) => text(a).localeCompare(text(b), "en", { numeric: true });
         const number = (row) => (text(row) === "-" ? Infinity : Number(text(row)));
         const rows = [...table.tBodies[0].rows];

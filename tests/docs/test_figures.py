@@ -1,8 +1,10 @@
 """Figures of the pages: each expression has a value in the results, and README shows what they are now."""
 
+import re
 from pathlib import Path
 
 import figures
+import library
 import pytest
 from places import DOCS, PROJECT, README
 
@@ -21,6 +23,14 @@ def test_readme_shows_what_its_expressions_come_to() -> None:
     wrong = text.replace("-->\nFrom a shell on two cores", "-->\nSomewhere")
     assert wrong != text
     assert figures.renewed(wrong) == text
+
+
+def test_the_table_of_instances_is_sorted_by_difficulty_and_scrolled_by_itself() -> None:
+    table = library.table()
+    order = dict(re.findall(r'<td data-order="(\d)">([^<]*)</td>', table))
+    assert [order[key] for key in sorted(order)] == ["1 s", "10 s", "10 min", "open"]
+    assert table.startswith('<div class="table-wrapper container">')
+    assert ", </td>" not in table  # of a goal without a unit
 
 
 TABLE = """# T
