@@ -15,6 +15,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +35,8 @@ has written a valid plan before."""
 
 _GRACE = 1.0
 """Seconds after the limit until a solver is ended: a program that keeps to the limit takes a while to end, too."""
+
+_LEAST_S = 0.1  # seconds for a method of our own, at least
 
 _ANSWER_S = 60.0
 """Seconds after that until who watches a solver must have answered: one that is stopped or killed never does."""
@@ -128,7 +131,7 @@ def _arguments(run: SolverRun, info: InstanceInfo, instance: Path, plan: Path) -
     values = {"instance": str(instance), "plan": str(plan), "seconds": f"{run.time_limit:g}", "name": info.name}
     values |= {"goal": info.goal, "question": json.dumps(dict(info.question))}
     if run.how != "command":
-        given = json.dumps([run.how, run.what, info.name, run.folder, run.time_limit, str(plan)])
+        given = json.dumps([run.how, run.what, info.name, run.folder, run.time_limit, str(plan), time.monotonic()])
         return [sys.executable, "-c", "from mig_opt.studies.solvers import call_solver; call_solver()", given]
     words = []
     for word in shlex.split(run.what):
@@ -157,12 +160,13 @@ def _ended(arguments: list[str], limit: float) -> tuple[int | None, str, float]:
 
 def call_solver() -> None:
     """Call a function or a method of our own, as the only argument of the process says, and write the plan."""
-    how, what, name, folder, limit, path = json.loads(sys.argv[1])
+    how, what, name, folder, limit, path, begin = json.loads(sys.argv[1])
     library = Library(Path(folder))
     info = library.info(name)
     goal, problem = goal_of(info), library.load(name)
     if how == "method":
-        plan = goal.attempt(problem, info.question, limit, 1, what).plan
+        left = max(limit - (time.monotonic() - begin), _LEAST_S)  # however long all this took to begin
+        plan = goal.attempt(problem, info.question, left, 1, what).plan
     else:
         found = found_at(what)
         plan = scheduled_by(problem, info.goal, found) if is_policy(found) else planned_by(found, problem, limit)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mig_opt.errors import InputError
-from mig_opt.instances.bundled import library
+from mig_opt.instances.bundled import DATA, library
 from mig_opt.studies import solvers, supervisor
 from mig_opt.studies.scores import Score, score
 
@@ -78,6 +78,17 @@ def test_a_solver_that_turns_on_who_watches_it(sign: str, monkeypatch: pytest.Mo
     while running(seconds) and time.monotonic() < until:
         time.sleep(0.02)
     assert running(seconds) == []
+
+
+def test_a_method_of_our_own_ends_in_time_however_long_it_took_to_begin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = time.monotonic()
+    given = ["method", "auto", "far-4xa100-040-good-1", str(DATA), 600.0, str(tmp_path / "plan.json"), begin - 599]
+    monkeypatch.setattr(sys, "argv", ["", json.dumps(given)])
+    solvers.call_solver()
+    assert (tmp_path / "plan.json").exists()
+    assert time.monotonic() - begin < 300
 
 
 def test_floods(tmp_path: Path) -> None:
