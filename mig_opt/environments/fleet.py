@@ -185,8 +185,7 @@ class FleetEnv(MaskedEnv[Trace]):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return all but the simulation, which is a generator and follows from the actions so far."""
-        left_out = ("_course", "_decisions", "_state", "_view")
-        return {key: value for key, value in self.__dict__.items() if key not in left_out}
+        return self.__dict__ | dict.fromkeys(("_course", "_decisions", "_state", "_view"))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Carry out the actions so far once more."""

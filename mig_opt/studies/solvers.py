@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 import select
 import shlex
 import signal
@@ -133,12 +134,8 @@ def _arguments(run: SolverRun, info: InstanceInfo, instance: Path, plan: Path) -
     if run.how != "command":
         given = json.dumps([run.how, run.what, info.name, run.folder, run.time_limit, str(plan), time.monotonic()])
         return [sys.executable, "-c", "from mig_opt.studies.solvers import call_solver; call_solver()", given]
-    words = []
-    for word in shlex.split(run.what):
-        for key, value in values.items():
-            word = word.replace(f"{{{key}}}", value)  # noqa: PLW2901  # braces of other kinds stay as they are
-        words.append(word)
-    return words
+    # Braces of other kinds stay as they are.
+    return [re.sub(r"{(\w+)}", lambda found: values.get(found[1], found[0]), word) for word in shlex.split(run.what)]
 
 
 def _ended(arguments: list[str], limit: float) -> tuple[int | None, str, float]:

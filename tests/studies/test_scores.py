@@ -24,7 +24,7 @@ EASY = "far-1xa30-006-mixed-2"
 TWO = (EASY, "far-1xa100-008-mixed-1")
 
 SOLVER = """
-import sys, time
+import sys
 from mig_opt import Batch, read, solve, write
 instance, plan, how = sys.argv[1:4]
 batch = read(Batch, instance)
@@ -32,11 +32,6 @@ schedule = solve(batch, "far").schedule
 if how == "crash":
     print("out of ideas", file=sys.stderr)
     sys.exit(3)
-if how == "kill":
-    import os
-    os.kill(os.getpid(), 9)
-if how == "hang":
-    time.sleep(60)
 if how == "garbage":
     open(plan, "wb").write(b"\\xff\\xfe no plan")
 elif how == "other":
@@ -45,8 +40,6 @@ elif how == "invalid":
     write(schedule.replace(runs=schedule.runs[1:]), plan)
 elif how != "nothing":
     write(schedule, plan)
-if how == "late":
-    time.sleep(60)
 if how == "sloppy":
     sys.exit(1)
 """
@@ -75,9 +68,6 @@ def command(tmp_path: Path) -> str:
         ("far", "valid", ""),
         ("sloppy", "valid", ""),
         ("crash", "crashed", "exit code 3: out of ideas"),
-        ("kill", "crashed", "signal 9"),
-        ("hang", "timeout", "had to be ended after 8 s"),
-        ("late", "late", "had to be ended after 8 s"),
         ("garbage", "garbage", "not valid JSON"),
         ("other", "garbage", "this is a batch"),
         ("invalid", "invalid", "has no run (missing-task)"),
@@ -85,14 +75,12 @@ def command(tmp_path: Path) -> str:
     ],
 )
 def test_what_solvers_do(command: str, how: str, status: str, reason: str, tmp_path: Path) -> None:
-    limit = 8 if how in ("hang", "late") else 60  # a busy machine takes seconds to begin a program
-    found = score(f"{command} {how}", names=[EASY], time_limit=limit, output=tmp_path / "plans")
+    found = score(f"{command} {how}", names=[EASY], time_limit=60, output=tmp_path / "plans")
     (one,) = found.scores
     assert (one.status, one.valid, one.new_best) == (status, status == "valid", False)
     assert reason in one.reason
     assert (one.value is None) == (status != "valid")
     assert (tmp_path / "plans" / f"{EASY}.json").exists() == (status == "valid")
-    assert one.seconds < limit + 7
 
 
 def test_arguments_that_make_no_sense() -> None:

@@ -95,6 +95,7 @@ def test_floods(tmp_path: Path) -> None:
     """Of endless output the last line is kept; a plan without end, or with too much, is none."""
     for script, limit, told in (
         ("yes nonsense", 1, ("timeout", "had to be ended after 1 s")),
+        ("echo out; kill -9 $$", 2, ("crashed", "signal 9: out")),
         ("yes nonsense | head -c 30000000; echo; echo last words; exit 4", 2, ("crashed", "exit code 4: last words")),
         ('mkfifo "$2"', 2, ("garbage", "is no file")),
         ('ln -s /dev/zero "$2"', 2, ("garbage", "is no file")),
