@@ -211,8 +211,8 @@ def _defragment(
 
 
 _SCHEDULE = _plans("schedule")
-_DEPLOYMENT = {"judge": _judge_deployment, "bound": _cost_bound, "attempt": _deploy, "methods": DEPLOY_METHODS.names}
-_DEPLOYMENT |= _plans("deployment")
+_DEPLOYMENT = _plans("deployment") | {"judge": _judge_deployment, "bound": _cost_bound, "attempt": _deploy}
+_DEPLOYMENT |= {"methods": DEPLOY_METHODS.names}
 
 GOALS: Mapping[tuple[str, str], Goal] = {
     ("batch", "makespan"): Goal(
