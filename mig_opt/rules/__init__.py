@@ -217,7 +217,7 @@ def _entries_check(hint: Any) -> _Check | None:
             if values.__class__ is not dict and not isinstance(values, Mapping):
                 return by_size(values, path, problems)
             for first in values:  # tasks are made by the thousand: faster than next(iter(values))
-                if first.__class__ is str:
+                if first.__class__ is str and (other is by_kind or isinstance(values[first], Mapping)):
                     return by_kind(values, path, problems)
                 break
             return other(values, path, problems)
@@ -306,6 +306,10 @@ def _mapping_check(hint: Any) -> _Check | None:
             problems.append(wrong_type(path, values, "a mapping"))
             return None
         if sized:
+            if odd := [key for key in values if key.__class__ is not int and not isinstance(key, Integral)]:
+                wanted = "a whole number of compute slices"
+                problems += (wrong_type(f"{path}.{key}", key, wanted) for key in odd)
+                return None
             values = dict(sorted(values.items()))
         if each and (not wrong or any(map(wrong, values.values()))):
             values = {key: each(value, f"{path}.{key}", problems) for key, value in values.items()}

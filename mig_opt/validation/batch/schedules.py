@@ -17,8 +17,9 @@ from typing import TypeVar
 
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.schedule import Lifetime, Operation, Run, Schedule, lifetimes
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.gpu.model import Location, Placement
+from mig_opt.rules import wrong_class, wrong_number
 from mig_opt.texts import plural
 from mig_opt.validation.batch.operation_search import operations_for
 from mig_opt.validation.placed import (
@@ -83,7 +84,7 @@ def validate(batch: Batch, schedule: Schedule, *, tolerance: float = 1e-6) -> Va
     Raises
     ------
     InputError
-        If the tolerance is negative or not finite.
+        If the tolerance is negative or not finite, or an argument is of another type.
 
     Notes
     -----
@@ -105,8 +106,8 @@ def validate(batch: Batch, schedule: Schedule, *, tolerance: float = 1e-6) -> Va
     >>> [str(violation.code) for violation in validate(batch, Schedule((runs[0], too_soon))).violations]
     ['no-operation-sequence']
     """
-    if not (math.isfinite(tolerance) and tolerance >= 0):
-        raise InputError([Problem("tolerance", f"must be a finite number of seconds >= 0, is {tolerance}")])
+    wrong = wrong_number("tolerance", tolerance, "a finite number of seconds >= 0", at_least=0)
+    raise_any([*wrong_class("schedule", schedule, Schedule, "solve(batch).schedule"), *wrong])
     case = schedule_case(batch, schedule, tolerance)
     violations = [violation for rule in ENTRY_RULES for violation in rule(case)]
     if schedule.operations is None:

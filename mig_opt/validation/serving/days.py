@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mig_opt.errors import InputError
+from mig_opt.errors import InputError, raise_any
+from mig_opt.rules import wrong_class
 from mig_opt.serving.day import Day, DayPlan, clock_text
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment
@@ -60,6 +61,11 @@ def validate_day(day: Day, plan: DayPlan) -> DayValidation:
         All violations, not only the first: those of deployments with paths such as ``deployments[3].segments[0]``,
         those of changes such as ``changes[2].steps[1]``.
 
+    Raises
+    ------
+    InputError
+        If an argument is of another type.
+
     Examples
     --------
     >>> from mig_opt import RateTable, deploy_day, load
@@ -69,6 +75,7 @@ def validate_day(day: Day, plan: DayPlan) -> DayValidation:
     >>> validate_day(result.day, result.plan).valid
     True
     """
+    raise_any([*wrong_class("day", day, Day), *wrong_class("plan", plan, DayPlan, "deploy_day(demand, rates).plan")])
     violations = [violation for rule in _RULES for violation in rule(day, plan)]
     steps = zip(plan.deployments, plan.times, plan.times[1:], strict=False)
     gpu_hours = sum(len({one.gpu for one in step.segments}) * (end - begin) / 3600 for step, begin, end in steps)
