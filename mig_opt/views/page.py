@@ -31,6 +31,7 @@ _HEIGHTS = (5.5, 34.0)  # pixels of a slice, at least and at most
 _USUAL_HEIGHT = 620.0  # pixels of all slices together, as far as these limits allow it
 _AROUND = 130  # pixels of legend and axis
 _MOST_IN_LINE = 6  # entries of a legend
+_LETTER, _AROUND_WORDS = 6.0, 38  # pixels of a letter of a legend, and of what is beside the words of an entry
 _MOST_NOTED = 24  # lines about colours up to which they stand above the picture
 _FONT = "Helvetica, Arial, sans-serif"
 _HINT = """<div style="font: 12px/1.45 {font}; max-width: 28em"><b>@head</b>
@@ -129,7 +130,8 @@ def _drawing(panel: Panel, ranges: dict[int, Any]) -> Any:
     drawing.toolbar.logo = None
     drawing.toolbar.active_scroll = next(tool for tool in drawing.tools if isinstance(tool, WheelZoomTool))
     drawing.outline_line_color = None
-    drawing.title.update(text=panel.heading, text_font=_FONT, text_color=INK)
+    heading = panel.heading.replace(" · ", "\n", 1)  # a longer line would be cut in a narrow window
+    drawing.title.update(text=heading, text_font=_FONT, text_font_size="12px", text_color=INK)
     lines, texts = ("axis_line", "major_tick_line"), ("major_label_text", "axis_label_text")
     inks = {f"{part}_color": INK for part in (*lines, *texts)} | {f"{part}_font": _FONT for part in texts}
     for axis in (*drawing.xaxis, *drawing.yaxis):
@@ -287,13 +289,22 @@ def _add_hover(drawing: Any, drawn: Any, facts: Iterable[tuple[str, str]]) -> No
 
 
 def _put_legend_below(drawing: Any) -> None:
-    """Put the legend of a drawing, if it has one, below its axis; a click on an entry hides what it explains."""
+    """Put the legend of a drawing, if it has one, below its axis; a click on an entry hides what it explains.
+
+    Where a window is too narrow for its lines they get shorter, and the drawing gets higher.
+    """
     for legend in list(drawing.legend):
         drawing.center.remove(legend)
         drawing.add_layout(legend, "below")
-        long = len(legend.items) > _MOST_IN_LINE
+        count = len(legend.items)
+        most, gap = (_MOST_IN_LINE - 1, 4) if count > _MOST_IN_LINE else (count, 14)
         legend.update(
             orientation="horizontal", click_policy="hide", location="top_left", border_line_color=None,
             label_text_color=INK, label_text_font=_FONT, label_text_font_size="12px", glyph_height=16, label_height=16,
-            padding=2, margin=2, spacing=4 if long else 14, ncols=_MOST_IN_LINE - 1 if long else "auto",
+            padding=2, margin=2, spacing=gap, ncols=most,
         )  # fmt: skip
+        widest = _AROUND_WORDS + _LETTER * max(len(item.label.value) for item in legend.items)
+        more = f"Math.ceil({count} / legend.ncols) - {-(-count // most)}"
+        fit = f"""legend.ncols = Math.max(1, Math.min({most}, Math.floor(plot.inner_width / {widest})))
+                  plot.height = {drawing.height} + {16 + gap} * ({more})"""
+        drawing.js_on_change("inner_width", CustomJS(args={"legend": legend, "plot": drawing}, code=fit))

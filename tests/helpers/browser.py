@@ -27,6 +27,10 @@ for (const {glyph, data_source: {data}} of view.model.renderers.filter(each => e
 }
 return null;
 """
+_LEGEND = """
+const view = [...all[0].renderer_views.values()].find(each => each.model.type == "Legend");
+return {columns: view.model.ncols, right: view.bbox.right, height: all[0].frame.bbox.height};
+"""
 _TEXTS = """
 const found = [];
 const walk = node => {
@@ -83,6 +87,15 @@ class Browser:
             if found == last:
                 return found
             last = found
+
+    def resized(self, width: int, reading: Callable[[], Any]) -> Any:
+        """Return a reading in a window that is as wide as that."""
+        self.driver.set_window_size(width, 1000)
+        return self.settled(reading)
+
+    def legend(self) -> dict[str, float]:
+        """Return the columns and the right end of the legend of the first drawing, and how high that is inside."""
+        return dict(self.run(_FIGURES + _LEGEND))
 
     def errors(self) -> list[str]:
         """Return the warnings and errors in the console since the last call."""

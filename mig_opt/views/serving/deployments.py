@@ -181,7 +181,9 @@ def deployment_scene(deployment: Deployment, demand: Demand | None = None) -> Sc
         "rows", _marks(rows, services), _slices_axis(rows), rows=shape, zoom="y",
         pixels=_ROW_PIXELS * max(2, len(rows)) + 90,
     )  # fmt: skip
-    hidden = sum(len(row.gpus) for row in rows) - sum(len(rows[number].gpus) for number in shown)
+    remarks = ["written on segments: profile · batch size x processes"] if deployment.segments else []
+    if hidden := sum(len(row.gpus) for row in rows) - sum(len(rows[number].gpus) for number in shown):
+        remarks.append(f"{hidden} more GPUs are not drawn")
     return Scene(
         deployment_title(deployment, demand),
         [panel],
@@ -190,7 +192,7 @@ def deployment_scene(deployment: Deployment, demand: Demand | None = None) -> Sc
         beyond=0.23,
         key=list(zip(map(colour_of, range(len(services))), services.values(), strict=True)),
         many=f"{plural(len(services), 'service')}; point at a segment to read about its service.",
-        remarks=[f"{hidden} more GPUs are not drawn"] if hidden else [],
+        remarks=remarks,
     )
 
 
