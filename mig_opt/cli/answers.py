@@ -138,6 +138,8 @@ class Call(Checks):
             if path is None:
                 continue
             with self.step():
+                if path == Path("-"):
+                    refuse("", "stands for no file that is written; name one", path)
                 # One folder that cannot be written to is one problem, however many files it is to hold.
                 new = [other for other in earlier.values() if not other.exists()]
                 together = not path.exists() and path.parent in {other.parent for other in new}

@@ -17,7 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.models import ArgumentInfo, OptionInfo
 
 from mig_opt._version import __version__
-from mig_opt.cli.answers import Answer, Call
+from mig_opt.cli.answers import Answer, Call, Product
 from mig_opt.cli.commands import COMMANDS, GROUPS, heading
 from mig_opt.cli.errors import begin_log, report
 from mig_opt.cli.gpus import named_gpu
@@ -115,7 +115,7 @@ def command_line(first: str = "", *, listed: bool = False) -> typer.Typer:
         name="mig-opt",
         help="Optimal plans for NVIDIA Multi-Instance GPUs.\n\n"
         "BATCH, SERVICES, TRACE and STATE are JSON or CSV files, names of bundled instances (see: mig-opt instances), "
-        "or - for standard input.",
+        "or - for JSON on standard input.",
         epilog=_help(command_line)["epilog"],
         cls=Sections,
         add_completion=False,
@@ -197,6 +197,8 @@ def called(command: Callable[..., Answer | None]) -> Callable[..., None]:
             read = [value for several in named for value in several if value is not None]
             call = Call(read, as_json=values.get("as_json", False), quiet=values.get("quiet", False))
             given = {name: value for name, value in values.items() if name not in common}
+            if hints["return"] is Product and given.get("output") == Path("-"):
+                given["output"] = None  # it goes to standard output, as without the option
             if given.get("gpu") is not None:
                 given["gpu"] = named_gpu(given["gpu"])
             for name, kind in groups.items():

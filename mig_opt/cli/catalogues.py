@@ -123,7 +123,7 @@ def _cost_row(model: GpuModel, table: CostTable) -> list[str]:
 
 
 def methods() -> Answer:
-    """List the methods of solve and deploy, the policies of simulate.
+    """List the methods of solve, deploy and simulate.
 
     Examples
     --------

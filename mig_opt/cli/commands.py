@@ -61,7 +61,7 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
 COMMANDS: Mapping[str, str] = {name: module for commands in HEADINGS.values() for name, module in commands.items()}
 
 GROUPS: Mapping[str, str] = {
-    "services": "Read profiles; check, bound, draw and carry out deployments.",
+    "services": "Read profiles; check, bound, draw, carry out deployments.",
     "trace": "Make and describe traces: jobs that arrive over time.",
     "state": "Read the instances that there are.",
 }

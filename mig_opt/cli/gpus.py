@@ -41,7 +41,7 @@ def gpus_import(
     ] = None,
     output: Annotated[Path | None, "Write the model to a file, not to standard output."] = None,
 ) -> Product:
-    """Make a model of a GPU from what its driver lists, for --gpu.
+    """Make a model of a GPU from what its driver lists.
 
     SOURCE is the output of nvidia-smi mig -lgip and nvidia-smi mig -lgipp, in one file or in two; with that of
     nvidia-smi -L the GPU has the name of its board. Without SOURCE the GPUs of this machine are asked; MIG mode has to

@@ -53,7 +53,7 @@ def instances(
     difficulty: Class = None,
     library: LibraryFolder = None,
 ) -> Answer:
-    """List the bundled instances, with the best known plans and bounds.
+    """List bundled instances with best known plans and bounds.
 
     The class of an instance is the limit within which mig-opt has solved it; an open one it has not.
 
@@ -156,9 +156,10 @@ def _instance(info: InstanceInfo) -> Report:
 
 
 def instances_verify(call: Call, names: Names = None, *, library: LibraryFolder = None) -> Answer:
-    """Verify the entries of the library: instances, plans, bounds and certificates.
+    """Verify instances, plans, bounds and certificates.
 
-    Everything is computed anew, as far as that needs no solver. Exits with 0 if all is right, else 1.
+    All of the library, unless some are named. Everything is computed anew, as far as that needs no solver. Exits with 0
+    if all is right, else 1.
 
     Examples
     --------
@@ -197,10 +198,11 @@ def instances_submit(
     certificate: Annotated[Path | None, "Of mig-opt prove, for this plan."] = None,
     library: LibraryFolder = None,
 ) -> Answer:
-    """Write a plan into the library, if and only if it is valid and better than the best known.
+    """Write a plan into the library if it is the best so far.
 
-    With a certificate, its lower bound is taken if it is greater and follows without a solver. In a checkout, what has
-    changed then is a pull request. Exits with 0 if something was written, else 1.
+    It has to be valid, and better than the best known. The lower bound of a certificate is taken if it is greater and
+    follows without a solver. In a checkout, what has changed then is a pull request. Exits with 0 if something was
+    written, else 1.
 
     Examples
     --------
@@ -233,7 +235,7 @@ def instances_export(
     difficulty: Class = None,
     library: LibraryFolder = None,
 ) -> Answer:
-    """Write the instances as files, with an index of what is known of them.
+    """Write the instances, and what is known of them, as files.
 
     Examples
     --------
@@ -260,7 +262,7 @@ def instances_renew(
     workers: options.Workers = None,
     library: LibraryFolder = None,
 ) -> Answer:
-    """Let mig-opt try instances for longer than it has, and write what it finds.
+    """Try instances for longer than before; write what is found.
 
     Runs of 1, 10, 60, 120, 600 and 3600 seconds, up to the limit; what is solved is not run again. Entries without
     digests and plans are completed. What is interrupted goes on with the same command.

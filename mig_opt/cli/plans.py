@@ -123,7 +123,7 @@ def plot(
 ) -> Product:
     """Draw a schedule as a Gantt chart.
 
-    A schedule without operations is drawn with some that make it feasible, what is not valid as it is. For
+    A schedule without operations is drawn with some that make it feasible; one that is not valid is drawn as it is. For
     deployments: mig-opt services plot.
 
     Examples

@@ -41,7 +41,7 @@ def services_import(
     ] = None,
     output: Annotated[Path | None, "Write the profiles to a file, not to standard output."] = None,
 ) -> Product:
-    """Make profile tables of what benchmarks of inference servers have measured.
+    """Make profile tables of benchmarks of inference servers.
 
     SOURCE is what perf_analyzer -f writes, Model Analyzer's metrics-model-inference.csv, or the JSON of vLLM's serving
     benchmark, genai-perf or aiperf. Runs of several sizes, batch sizes, concurrencies and processes become one table.

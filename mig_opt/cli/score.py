@@ -41,7 +41,7 @@ def score(
     output: Annotated[Path | None, "DIR", "Folder for plans and scores.csv.  [default: scores]"] = None,
     library: LibraryFolder = None,
 ) -> Answer:
-    """Score a plan, a folder of plans, or a solver in any language on the bundled instances.
+    """Score plans of instances, or a solver in any language.
 
     A plan is judged by the validator: valid or not, its value, the gap to the best bound, and whether it is better than
     the best known. A solver is run on each instance in a process of its own; it reads the file {instance} and writes

@@ -26,8 +26,8 @@ _LONGEST_INTEGER = 300
 
 _STRING_OR_COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*')
 
-_TABLE = re.compile(r"\.(?:tsv|tab|txt|xlsx?|ods)$", re.IGNORECASE)
-"""Endings of names of files that are more likely tables than JSON."""
+_TABLE = re.compile(r"\.(?:tsv|tab|txt|xlsx?|ods)$|^standard input$", re.IGNORECASE)
+"""Sources that are more likely tables than broken JSON, by the endings of their names."""
 
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]{1,40}")
 

@@ -1,5 +1,6 @@
 """Texts and numbers of arguments: names of any kind, and what only some programs take for a number."""
 
+import io
 import json
 import os
 import subprocess
@@ -70,6 +71,18 @@ def test_a_name_of_thousands_of_letters_is_no_file(run):
 )
 def test_no_name_of_a_file_is_empty(run, words, name):
     refuses(run(*words), name, "is empty; give a name")
+
+
+def test_a_dash_is_standard_output_or_refused(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run("generate", "-n", "3", "-o", "-").out == run("generate", "-n", "3").out
+    refuses(run("solve", "rodinia-a30", "-o", "-"), "-: stands for no file that is written; name one")
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_a_table_on_standard_input_is_told_to_be_one(run, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"task,t1_s\na,1\n")))
+    refuses(run("solve", "-", "--gpu", "A30"), "save a table as CSV, in a file whose name ends in .csv")
 
 
 def test_every_instance_that_there_is_not_is_named(run):

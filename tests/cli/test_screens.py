@@ -1,5 +1,6 @@
 """Help and layout of every command."""
 
+import re
 import shlex
 import subprocess
 import sys
@@ -8,7 +9,7 @@ import pytest
 from typer.main import get_command
 
 from mig_opt.cli.app import command_line
-from mig_opt.cli.commands import COMMANDS
+from mig_opt.cli.commands import COMMANDS, GROUPS
 from mig_opt.cli.screens import show_report
 from mig_opt.method.report import Report, Table
 from mig_opt.texts import seconds
@@ -28,6 +29,12 @@ def test_examples_have_options_that_there_are(name):
         with command.make_context(name, words[len(name.split()) :], resilient_parsing=True) as context:
             known = command.make_parser(context)
             known.parse_args(words[len(name.split()) :])  # refuses what it does not know
+
+
+@pytest.mark.parametrize("group", [[], *([name] for name in GROUPS)])
+def test_no_line_about_a_command_is_cut(run, monkeypatch, group):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert re.findall(r"^  .*\w\.\.\.$", run(*group, "--help").out, re.MULTILINE) == []
 
 
 @pytest.mark.deep

@@ -66,7 +66,7 @@ def export(
     given: options.BatchOptions,
     strict: Annotated[bool, "Only schedules without re-creations; else a bound for all schedules."] = False,
 ) -> Product:
-    """Write the mixed-integer program of a batch, for any solver.
+    """Write a batch as mixed-integer program, for any solver.
 
     Its optimum, in seconds, is a lower bound of the makespan of every schedule; with --strict it is the shortest
     makespan that needs no re-creation of a placement.

@@ -119,8 +119,8 @@ def _left_to_do(state: FleetState, result: DefragmentationResult) -> list[str]:
     """Return remarks on what whoever carries out the plan has to see to."""
     remarks = []
     if state.idle and result.migrations is not None:
-        idle = plural(len(state.idle), "idle instance")
-        remarks.append(f"{idle} of the state count as free slices: destroy those that are in the way.")
+        idle = plural(len(state.idle), "idle instance of the state counts", "idle instances of the state count")
+        remarks.append(f"{idle} as free slices: destroy what is in the way.")
     if state.manager in _OWNERS and result.migrations:
         remarks.append(f"{_OWNERS[state.manager]} owns the partitions: the steps say which pods (jobs) move where.")
     return remarks

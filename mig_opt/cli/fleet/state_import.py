@@ -35,7 +35,7 @@ def state_import(
     assume_places: Annotated[bool, "Take any places for instances whose places SOURCE does not tell."] = False,
     output: Annotated[Path | None, "Write the state to a file, not to standard output."] = None,
 ) -> Product:
-    """Make a state of what a GPU, a node or a cluster says about its instances.
+    """Make a state of what GPUs, nodes or clusters print.
 
     SOURCE is the output of nvidia-smi, alone or with -L, mig -lgi, mig -lci or -q -x, joined in one file (of several
     nodes with "node: " before each line), of kubectl get nodes,pods,resourceslices,resourceclaims,pdb -A -o json (or

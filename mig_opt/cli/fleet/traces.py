@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def trace_families(name: options.ListedArgument = None) -> Answer:
-    """List the families of traces that can be generated; with NAME its parameters and what is assumed.
+    """List the families of traces, or all about one of them.
 
     Examples
     --------
@@ -59,8 +59,8 @@ def trace_generate(
     family: Annotated[str, options.needed("FAMILY", "One of: mig-opt trace families.")],
     *,
     jobs: Annotated[int | None, "N", "-n", "Number of jobs; short for --set jobs=N."] = None,
-    gpu: Annotated[str | None, "GPU", "One of: mig-opt gpus; default: A100."] = None,
-    gpus: Annotated[int | None, "N", "How many; default: those of the family."] = None,
+    gpu: Annotated[str | None, "GPU", "One of: mig-opt gpus.  [default: A100]"] = None,
+    gpus: Annotated[int | None, "N", "How many.  [default: those of the family]"] = None,
     pools: Annotated[
         str | None,
         "KIND=N,...",
@@ -160,10 +160,10 @@ def trace_import(
     file: Annotated[Path, options.needed("FILE", "openb_pod_list_*.csv or *-trace.jsonl.")],
     *,
     layout: Annotated[
-        str | None, "NAME", "--format", "openb or migbench; default: migbench if FILE ends in .jsonl."
+        str | None, "NAME", "--format", "openb or migbench.  [default: migbench if FILE ends in .jsonl]"
     ] = None,
-    gpu: Annotated[str | None, "GPU", "Default: A100 for openb, H100 for migbench."] = None,
-    gpus: Annotated[int | None, "N", "How many; default: those of --nodes or 1 for openb, 8 for migbench."] = None,
+    gpu: Annotated[str | None, "GPU", "Kind of GPU.  [default: A100 for openb, H100 for migbench]"] = None,
+    gpus: Annotated[int | None, "N", "How many.  [default: those of --nodes or 1 for openb, 8 for migbench]"] = None,
     nodes: Annotated[Path | None, "openb: openb_node_list_gpu_node.csv, for the number of GPUs."] = None,
     cover: Annotated[
         str | None, "NAME", "openb: what the smallest profile covers of a fraction, compute (default) or both."
@@ -176,11 +176,11 @@ def trace_import(
     published: Annotated[Path | None, "migbench: *-summary.csv, shown on standard error."] = None,
     output: options.TraceOutput = None,
 ) -> Product:
-    """Make a trace of a list of pods in the layout of Alibaba's openb traces, or of a trace of MIGBench.
+    """Make a trace of Alibaba's openb, or of MIGBench.
 
-    openb: a fraction of a GPU becomes the smallest profile that covers it, a pod with several GPUs several jobs.
-    migbench: a job has work and memory; the percents of the benchmark make seconds of the work. What is left out, and
-    the published results, are told on standard error.
+    openb: a list of pods; a fraction of a GPU becomes the smallest profile that covers it, a pod with several GPUs
+    several jobs. migbench: a list of jobs, each with work and memory; the percents of the benchmark make seconds of the
+    work. What is left out, and the published results, are told on standard error.
 
     Examples
     --------

@@ -83,7 +83,7 @@ def serve(
     given: options.TableOptions,
     chart: Annotated[Path | None, options.plot("latencies against the limits")] = None,
 ) -> Answer:
-    """Let requests arrive at a deployment; count those that are late.
+    """Let requests arrive at a deployment; count late ones.
 
     With --compare it is held against what Triton or vLLM count: which service has drifted from its rate or its profile,
     and what deploy would do now. --seconds says for how long they have counted.

@@ -107,7 +107,7 @@ def read_nvidia_smi(sources: Iterable[Source], seen: Sightings) -> None:
     kinds = set.union(*(node.kinds for node in nodes.values()))
     unknown = sum(held.idle is None for held in seen.instances)
     if unknown:
-        which = "all count" if unknown == len(seen.instances) else f"{plural(unknown, 'instance')} of them count"
+        which = "all count" if unknown == len(seen.instances) else plural(unknown, "of them counts", "of them count")
         told = "nvidia-smi, run on the machine itself and not in a container, tells it"
         seen.notes.append(f"which instances are idle is not in the text, so {which} as busy; {told}")
     if kinds and kinds <= {"GPU instances", "Compute instances"}:

@@ -65,8 +65,9 @@ def read_slurm(sources: Iterable[Source], seen: Sightings) -> None:
         seen.notes.append(f"scontrol show node -d, which tells the instances of {listed(untold)}, is not in the text")
     unknown = sum(held.idle is None for held in seen.instances)
     if unknown:
-        which = "all instances" if unknown == len(seen.instances) else plural(unknown, "instance")
-        seen.notes.append(f"{which} count as busy; scontrol show node -d tells which are")
+        some = plural(unknown, "instance counts", "instances count")
+        which = "all instances count" if unknown == len(seen.instances) else some
+        seen.notes.append(f"{which} as busy; scontrol show node -d tells which are")
 
 
 _Block = tuple[str, str, str]

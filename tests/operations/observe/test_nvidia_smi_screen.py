@@ -49,6 +49,9 @@ def test_processes_that_a_container_does_not_show_do_not_make_instances_idle() -
     hidden = read(*rows, *PLACES)
     assert not hidden.state.idle
     assert any("all count as busy" in note for note in hidden.notes)
+    other = ["GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-5d5ba0d6-d33d-2b2c-524d-9e3d8d2b8a77)", *PLACES[:5], *PLACES[-2:]]
+    (note,) = read(*(f"{NODE}{line}" for line in LINES), *(f"node-3: {line}" for line in other)).notes
+    assert "so 1 of them counts as busy" in note
     none = "|  No running processes found                                                             |"
     assert len(read(*rows[:-1], none, rows[-1], *PLACES).state.idle) == 3
 
