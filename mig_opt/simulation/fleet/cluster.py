@@ -1,5 +1,6 @@
 """The interface between a policy and the simulator: the fleet that it sees, and the events that it is told of."""
 
+# ruff: noqa: ARG002  # a policy need not use all that it is told
 from __future__ import annotations
 
 import math
@@ -24,32 +25,38 @@ _BRIEF_S, _MOST_BRIEF = 1e-6, 10_000
 class Policy(Protocol):
     """A scheduler. Jobs are indices in ``cluster.trace.jobs``, placements those of ``cluster.geometry.placements``.
 
-    It knows of a job what it reads in the trace; one that models a scheduler with less knowledge must not look. All
-    that it remembers belongs to one simulation and is made in :meth:`begin`. On fleets of several kinds of GPUs there
-    is one for each kind. If it has a method ``withdrawn(cluster, job)``, or else ``rejected``, jobs that wait are
-    offered to other kinds, where they arrive. Of one that begins there its old policy learns by this method that it
-    waits no more; so does the new one of a job that does not begin at once.
+    Methods that it does not define do nothing. It knows of a job what it reads in the trace; one that models a
+    scheduler with less knowledge must not look. All that it remembers belongs to one simulation and is made in
+    :meth:`begin`. On fleets of several kinds of GPUs there is one for each kind. If it has a method
+    ``withdrawn(cluster, job)``, or else ``rejected``, jobs that wait are offered to other kinds, where they arrive. Of
+    one that begins there its old policy learns by this method that it waits no more; so does the new one of a job that
+    does not begin at once.
     """
 
     def begin(self, cluster: Cluster) -> None:
         """Start afresh; nothing has arrived. Instances may be created already."""
+        return
 
     def arrived(self, cluster: Cluster, job: int) -> None:
         """Learn that a job waits."""
+        return
 
     def finished(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
         """Learn that a job is done; its instance is idle."""
+        return
 
     def failed(self, cluster: Cluster, job: int, gpu: int, placement: int, needed_gb: float) -> None:
         """Learn that a job crashed or ran out of memory; it waits again, its instance is idle.
 
         It is known to need ``needed_gb``: 0 if it has never run out of memory.
         """
+        return
 
     def gave_up(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
         """Learn that a job ran out of memory too often and is given up; its instance is idle."""
+        return
 
-    def gpu_left(self, cluster: Cluster, gpu: int, lost: Sequence[tuple[int, int]]) -> None:  # noqa: ARG002  # others use it
+    def gpu_left(self, cluster: Cluster, gpu: int, lost: Sequence[tuple[int, int]]) -> None:
         """Learn that a GPU has left with its instances, and that the jobs it had wait again.
 
         By default they arrive once more. ``lost`` has each of them with the placement that it had.
@@ -59,9 +66,11 @@ class Policy(Protocol):
 
     def gpu_returned(self, cluster: Cluster, gpu: int) -> None:
         """Learn that a GPU is there again, without instances."""
+        return
 
     def woken(self, cluster: Cluster, tag: int) -> None:
         """Act at a time for which the policy asked by :meth:`Cluster.wake`."""
+        return
 
 
 class RejectingPolicy(Policy, Protocol):
