@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from mig_opt.cli.checks import Checks, refuse
+from mig_opt.cli.checks import Checks, file_named, refuse
 from mig_opt.cli.errors import DEFECT, REQUEST, say
 from mig_opt.cli.streams import INTERRUPTED
 from mig_opt.errors import problems_of, raise_any
@@ -71,13 +71,16 @@ class File:
         return [f"{self.noun[0].upper()}{self.noun[1:]} written to {self.path}{self.purpose}", *advice]
 
 
-def chart_of(noun: str, path: Path | None, *content: Any, **options: Any) -> File:
-    """Return the chart of what :func:`mig_opt.plot` takes; there is none if a part of it is None."""
+def chart_of(noun: str, path: Path | None, *content: Any, source: str | Path = "", **options: Any) -> File:
+    """Return the chart of what :func:`mig_opt.plot` takes, from a file; there is none if a part of it is None."""
     from mig_opt.views import plot
 
+    def draw(parts: Sequence[Any], to: Path) -> None:
+        with file_named(source):
+            plot(*parts, to=to, **options)
+
     there = None if any(part is None for part in content) else content
-    absent = f"There is no {noun} to draw in"
-    return File("chart", path, there, absent=absent, writer=lambda parts, to: plot(*parts, to=to, **options))
+    return File("chart", path, there, absent=f"There is no {noun} to draw in", writer=draw)
 
 
 def script_of(path: Path | None, text: str | None, hooks: str) -> File:

@@ -159,7 +159,7 @@ def _drawn(call: Call, given: Given, path: Path, out: Path, **more: float) -> Pr
     if wrong := given.validate():
         say(f"warning: the {given.kind.noun} is not valid ({wrong}); see: mig-opt validate")
     content, known = given.kind.drawn(given)
-    return Product(files=[chart_of(given.kind.noun, out, *content, **known, **more)])
+    return Product(files=[chart_of(given.kind.noun, out, *content, source=path, **known, **more)])
 
 
 def script(

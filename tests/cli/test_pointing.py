@@ -50,3 +50,9 @@ def test_colours_on_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
             assert error_text(error) == plain(coloured)
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     assert error_text(error) == plain(coloured)
+
+
+def test_a_plan_that_cannot_be_drawn_is_pointed_at(run, plan_file):
+    outcome = run("plot", "far-1xa100-006-mixed-1", plan_file, plan_file.with_suffix(".svg"))
+    assert f"error: {plan_file}\n  runs[0].profile: A100-40GB has no profile" in outcome.err
+    assert f"    {plan_file}:5:" in outcome.err
