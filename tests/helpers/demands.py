@@ -2,7 +2,8 @@
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -33,7 +34,7 @@ def demand_of(
         tuple(Service(name, 1.0, rate) for name, rate in services.items()),
         tuple(flat_table(name, gpu, throughput[name]) for name in services),
         (GpuPool(gpu),),
-        **more,  # type: ignore[arg-type]
+        **more,
     )
 
 
@@ -108,49 +109,34 @@ def assert_serves(demand: Demand, deployment: Deployment) -> None:
             assert demand.max_processes is None or segment.processes <= demand.max_processes
 
 
+figures = st.integers(1, 400).map(lambda n: n / 4)
+
+
 @st.composite
-def tables(draw: st.DrawFn, model: str, gpu: GpuModel) -> ProfileTable:
-    """Throughput that grows with size more or less, latency anything, sizes missing now and then."""
+def tables(draw: st.DrawFn, model: str, gpu: GpuModel, latencies: Sequence[float]) -> ProfileTable:
+    """Any throughput of any sizes, with one or two batch sizes and processes each, and memory that some size has."""
     sizes = draw(st.lists(st.sampled_from(gpu.sizes), min_size=1, unique=True))
-    points = []
-    for size in sizes:
-        for processes in range(1, draw(st.integers(1, 2)) + 1):
-            throughput = draw(st.integers(1, 30)) * size * draw(st.sampled_from([0.7, 1.0, 1.3]))
-            points.append(Point(size, 4, processes, throughput, draw(st.sampled_from([0.01, 0.04, 0.06]))))
-    memory = draw(st.none() | st.sampled_from([8.0, 11.0, 20.0]))
+    ways = st.sampled_from([((1, 1),), ((8, 2),), ((1, 1), (1, 2)), ((4, 1), (8, 3))])
+    points = [
+        Point(size, batch, processes, draw(figures) * size * processes, draw(st.sampled_from(latencies)))
+        for size in sizes
+        for batch, processes in draw(ways)
+    ]
+    memory = draw(st.sampled_from([None, None, gpu.profiles_of("base")[-1].memory_gb + 1]))
+    if max(sizes) == 1 and gpu.profiles_of("base") == gpu.profiles_of("double-memory"):
+        memory = None  # nothing of that size has as much
     return ProfileTable(model, gpu.name, tuple(points), memory)
 
 
 @st.composite
-def demands(
+def featured_demands(
     draw: st.DrawFn,
     *,
-    max_services: int = 4,
-    gpus: tuple[GpuModel, ...] = (A100, A30, RTX),
-    max_pools: int = 2,
-    limited: bool = False,
+    limited: bool = True,
+    max_services: int = 6,
+    gpus: Sequence[GpuModel] = (A100, A30, H100, RTX),
+    max_pools: int = 3,
 ) -> Demand:
-    """Demands with a few services; each can be served by some instance of some pool."""
-    kinds = draw(st.lists(st.sampled_from(gpus), min_size=1, max_size=max_pools, unique_by=lambda gpu: gpu.name))
-    names = [f"s{index}" for index in range(draw(st.integers(1, max_services)))]
-    drawn = tuple(draw(tables(f"m{index % 3}", gpu)) for index in range(min(3, len(names))) for gpu in kinds)
-    services = tuple(
-        Service(name, 0.1, draw(st.integers(1, 200)) / 2, f"m{index % 3}", draw(st.sampled_from([1, 1, 1, 2, 3])))
-        for index, name in enumerate(names)
-    )
-    count = st.none() | st.integers(1, 4) if limited else st.none()
-    pools = tuple(GpuPool(gpu, draw(count)) for gpu in kinds)
-    demand = Demand(services, drawn, pools, SloRule(draw(st.sampled_from([0.3, 0.5, 0.7]))))
-    bad = set(demand.unservable())
-    kept = tuple(service for index, service in enumerate(services) if index not in bad)
-    if not kept:
-        table = ProfileTable("m0", kinds[0].name, (Point(kinds[0].sizes[0], 1, 1, 5.0, 0.01),))
-        return Demand((Service("s0", 0.1, 12.0, "m0"),), (table,), (GpuPool(kinds[0]),))
-    return demand.replace(services=kept)
-
-
-@st.composite
-def featured_demands(draw: st.DrawFn, *, limited: bool = True) -> Demand:
     """A demand with every feature that demands have; rates are up to a few GPUs' worth.
 
     Parameters
@@ -158,28 +144,10 @@ def featured_demands(draw: st.DrawFn, *, limited: bool = True) -> Demand:
     limited : bool
         Whether there may be too few GPUs, and services that nothing can serve.
     """
-    kinds = draw(
-        st.lists(
-            st.sampled_from(["A100-80GB", "A30", "H100", "RTX-PRO-6000"]).map(get_gpu),
-            min_size=1,
-            max_size=3,
-            unique=True,
-        )
-    )
+    kinds = draw(st.lists(st.sampled_from(gpus), min_size=1, max_size=max_pools, unique_by=lambda gpu: gpu.name))
     models = ["m0", "m1", "m2"][: draw(st.integers(1, 3))]
-    figures = st.integers(1, 400).map(lambda n: n / 4)
-    tables = []
-    for kind, model in itertools.product(kinds, models):
-        sizes = draw(st.lists(st.sampled_from(kind.sizes), min_size=1, unique=True))
-        points = []
-        for size in sizes:
-            for batch, processes in draw(st.sampled_from([((1, 1),), ((8, 2),), ((1, 1), (1, 2)), ((4, 1), (8, 3))])):
-                latency = draw(st.sampled_from([0.01, 0.02, 0.05])) if limited else 0.01
-                points.append(Point(size, batch, processes, draw(figures) * size * processes, latency))
-        memory = draw(st.sampled_from([None, None, kind.profiles_of("base")[-1].memory_gb + 1]))
-        if max(sizes) == 1 and kind.profiles_of("base") == kind.profiles_of("double-memory"):
-            memory = None  # nothing of that size has as much
-        tables.append(ProfileTable(model, kind.name, tuple(points), memory))
+    latencies = [0.01, 0.02, 0.05] if limited else [0.01]
+    drawn = tuple(draw(tables(model, kind, latencies)) for kind, model in itertools.product(kinds, models))
     services = tuple(
         Service(
             f"s{index}",
@@ -188,9 +156,19 @@ def featured_demands(draw: st.DrawFn, *, limited: bool = True) -> Demand:
             draw(st.sampled_from(models)),
             draw(st.sampled_from([1, 1, 1, 2, 3])),
         )
-        for index in range(draw(st.integers(1, 6)))
+        for index in range(draw(st.integers(1, max_services)))
     )
     counts = st.one_of(st.none(), st.integers(1, 4)) if limited else st.none()
     processes = draw(st.sampled_from([None, None, 1, 2])) if limited else None
-    pools = tuple(GpuPool(kind, draw(counts)) for kind in kinds)
-    return Demand(services, tuple(tables), pools, SloRule(), processes)
+    return Demand(services, drawn, tuple(GpuPool(kind, draw(counts)) for kind in kinds), SloRule(), processes)
+
+
+def servable(demand: Demand) -> Demand:
+    bad = demand.unservable()
+    return demand.replace(services=tuple(one for index, one in enumerate(demand.services) if index not in bad))
+
+
+def demands(*, limited: bool = False, **more: Any) -> st.SearchStrategy[Demand]:
+    """Demands with a few services; each can be served by some instance of some pool."""
+    drawn = featured_demands(limited=limited, **{"max_services": 4, "gpus": (A100, A30, RTX), "max_pools": 2, **more})
+    return drawn.filter(lambda demand: len(demand.unservable()) < len(demand.services)).map(servable)

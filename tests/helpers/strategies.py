@@ -15,9 +15,9 @@ from mig_opt.gpu.model import GpuModel, OperationCosts, Placement, ProfileSet
 PROFILE_SETS: tuple[ProfileSet, ...] = ("base", "double-memory", "all")
 
 # Two sizes of A30, and the two families that differ most from it; of the A100 family two cost tables.
-TYPICAL = ("A30", "A100", "H100", "RTX-PRO-6000")
+A30, A100, H100, RTX = (get_gpu(name) for name in ("A30", "A100", "H100", "RTX-PRO-6000"))
 
-gpus: st.SearchStrategy[GpuModel] = st.sampled_from(TYPICAL).map(get_gpu)
+gpus: st.SearchStrategy[GpuModel] = st.sampled_from((A30, A100, H100, RTX))
 any_gpu: st.SearchStrategy[GpuModel] = st.sampled_from(catalogue())
 
 whole_seconds = st.integers(1, 6).map(float)
@@ -29,11 +29,7 @@ seconds = st.one_of(whole_seconds, decimal_seconds, any_seconds)
 
 @st.composite
 def tasks(
-    draw: st.DrawFn,
-    gpu: GpuModel,
-    name: str = "t",
-    times: st.SearchStrategy[float] = seconds,
-    memory: bool = True,
+    draw: st.DrawFn, gpu: GpuModel, name: str = "t", times: st.SearchStrategy[float] = seconds, memory: bool = True
 ) -> Task:
     """A task that can run somewhere on ``gpu``: any sizes, any times, any amount of memory that some of them have."""
     sizes = draw(st.one_of(st.just(gpu.sizes), st.lists(st.sampled_from(gpu.sizes), min_size=1, unique=True)))
@@ -140,9 +136,8 @@ wide_seconds = st.tuples(st.floats(-6, 6), st.integers(1, 17)).map(lambda one: f
 def spread_batches(draw: st.DrawFn, max_tasks: int = 3, max_gpus: int = 2) -> Batch:
     """A batch whose times, of tasks and of all else, are over twelve orders of magnitude, or over two."""
     center = draw(st.one_of(st.none(), st.floats(-5, 5)))
-    near = (
-        st.floats(-1, 1).map(lambda one: float(f"{10 ** (center + one):.6g}")) if center is not None else wide_seconds
-    )
+    near = st.floats(-1, 1).map(lambda one: float(f"{10 ** ((center or 0) + one):.6g}"))
+    near = wide_seconds if center is None else near
     batch = draw(batches(gpus, max_tasks, max_gpus, near, initial=True))
 
     def costs(table: Mapping[int, float]) -> dict[int, float]:
@@ -160,11 +155,7 @@ def late_things(draw: st.DrawFn, batch: Batch) -> Batch:
     operation = max((*batch.operations.create.values(), *batch.operations.destroy.values()))
     total = sum(max(task.times.values()) + 4 * operation for task in batch.tasks)
     total += sum(live.free + operation for live in batch.initial)
-    late = draw(
-        st.floats(1, 12)
-        .map(lambda power: total * 10**power)
-        .flatmap(lambda one: st.sampled_from([one, one + 0.123457]))
-    )
+    late = total * 10 ** draw(st.floats(1, 12)) + draw(st.sampled_from([0.0, 0.123457]))
     places = [(at, size) for at, task in enumerate(batch.tasks) for size in batch.gpu.sizes if size not in task.times]
     kind = draw(st.sampled_from(["busy GPU", "busy GPU first", *["time"] * bool(places)]))
     if kind == "time":
@@ -174,9 +165,8 @@ def late_things(draw: st.DrawFn, batch: Batch) -> Batch:
         return batch.replace(tasks=tuple(tasks))
     first = int(kind == "busy GPU first")
     live = [replace(one, gpu=one.gpu + first) for one in batch.initial]
-    busy = LiveInstance(
-        0 if first else batch.gpus, batch.placements()[0].profile.name, batch.placements()[0].start, late
-    )
+    any_place = batch.placements()[0]
+    busy = LiveInstance(0 if first else batch.gpus, any_place.profile.name, any_place.start, late)
     return batch.replace(gpus=batch.gpus + 1, initial=(*live, busy))
 
 
@@ -186,14 +176,14 @@ tiny_batches = batches(
 """Small enough for brute force."""
 
 
+def place_of(batch: Batch, task: Task) -> st.SearchStrategy[tuple[int, Placement]]:
+    """Any GPU and any placement on which a task can run."""
+    return st.tuples(st.integers(0, batch.gpus - 1), st.sampled_from([at for at, _ in batch.options(task)]))
+
+
 def places(batch: Batch) -> st.SearchStrategy[list[tuple[int, Placement]]]:
-    """A place for each task: any GPU and any placement on which it can."""
-    return st.tuples(
-        *(
-            st.tuples(st.integers(0, batch.gpus - 1), st.sampled_from([at for at, _ in batch.options(task)]))
-            for task in batch.tasks
-        )
-    ).map(list)
+    """A place for each task."""
+    return st.tuples(*(place_of(batch, task) for task in batch.tasks)).map(list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,9 +213,7 @@ def decisions(draw: st.DrawFn, models: st.SearchStrategy[GpuModel] = gpus) -> De
     for task in draw(st.permutations(batch.tasks)):
         if alive and draw(st.integers(0, 4)) == 0:
             destroy(draw(st.sampled_from(alive)))
-        gpu, placement = draw(
-            st.tuples(st.integers(0, batch.gpus - 1), st.sampled_from([at for at, _ in batch.options(task)]))
-        )
+        gpu, placement = draw(place_of(batch, task))
         there = [at for at in alive if (instances[at].gpu, instances[at].placement) == (gpu, placement)]
         if not there:
             for at in list(alive):
@@ -240,19 +228,13 @@ def decisions(draw: st.DrawFn, models: st.SearchStrategy[GpuModel] = gpus) -> De
 
 
 def scaled(batch: Batch, scale: float, costs_too: bool) -> Batch:
-    def times(seconds: float) -> float:
+    def times(table: Mapping[int, float]) -> dict[int, float]:
         # A product has digits that nobody wrote, far below any tick.
-        return float(f"{seconds * scale:.12g}")
+        return {size: float(f"{seconds * scale:.12g}") for size, seconds in table.items()}
 
-    tables = [
-        {size: times(seconds) if costs_too else seconds for size, seconds in table.items()}
-        for table in (batch.operations.create, batch.operations.destroy)
-    ]
+    tables = [times(table) if costs_too else table for table in (batch.operations.create, batch.operations.destroy)]
     return batch.replace(
-        tasks=tuple(
-            Task(task.name, {size: times(seconds) for size, seconds in task.times.items()}, task.memory_gb)
-            for task in batch.tasks
-        ),
+        tasks=tuple(replace(task, times=times(task.times)) for task in batch.tasks),
         operations=OperationCosts(*tables),
-        initial=tuple(LiveInstance(one.gpu, one.profile, one.start, times(one.free)) for one in batch.initial),
+        initial=tuple(replace(one, free=times({0: one.free})[0]) for one in batch.initial),
     )
