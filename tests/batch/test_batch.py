@@ -9,12 +9,11 @@ import tiny
 from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
-from strategies import any_gpu, batches, gpus, tasks
+from strategies import A30, A100, H100, any_gpu, batches, gpus, tasks
 
-from mig_opt import Batch, InputError, LiveInstance, OperationCosts, Task, get_gpu
-from mig_opt.batch.schedule import Operation, OperationKind, Run, Schedule, lifetimes, lifetimes_with_runs
+from mig_opt import Batch, LiveInstance, OperationCosts, Task
+from mig_opt.batch.schedule import Operation, Run, Schedule, lifetimes_with_runs
 
-A30, A100, H100 = get_gpu("A30"), get_gpu("A100"), get_gpu("H100")
 ONE = (Task("a", {1: 1.0}),)
 
 
@@ -88,11 +87,11 @@ def test_another_gpu_brings_its_own_costs_unless_they_were_given() -> None:
 
 @pytest.mark.deep
 @given(batches())
-def test_batches_survive_pickle_and_copy(batch: Batch) -> None:
-    for twin in (pickle.loads(pickle.dumps(batch)), copy.copy(batch), copy.deepcopy(batch), batch.replace()):
-        assert twin == batch
-        assert hash(twin) == hash(batch)
-        assert twin.placements() == batch.placements()
+def test_batches_and_schedules_survive_pickle_and_copy(batch: Batch) -> None:
+    for thing in (batch, tiny.BEST):
+        for twin in (pickle.loads(pickle.dumps(thing)), copy.copy(thing), copy.deepcopy(thing), thing.replace()):
+            assert twin == thing
+            assert hash(twin) == hash(thing)
 
 
 def test_what_makes_batches_equal() -> None:
@@ -128,24 +127,15 @@ def test_whatever_is_wrong_is_reported_and_nothing_else(data: st.DataObject) -> 
     assert sorted(found) == sorted(expected)
 
 
-def test_a_name_is_not_a_gpu() -> None:
-    with pytest.raises(InputError, match=r"gpu: must be a GpuModel, for example get_gpu\('A100'\), is 'A30'"):
-        Batch((Task("a", {1: 1.0}),), "A30")
-
-
 def test_makespan_and_utilisation_of_the_tiny_schedule() -> None:
     # big 4 slices x 2 s, left 2 x 3, right 1 x 4, of 4 slices x 6.34 s
     assert tiny.BEST.utilisation(tiny.BATCH) == pytest.approx((8 + 6 + 4) / (4 * 6.34))
     assert tiny.BEST.utilisation(tiny.BATCH.replace(gpus=2)) == pytest.approx((8 + 6 + 4) / (8 * 6.34))
-
     # Destructions after the last run do not count.
     late = Operation("destroy", 0, "2g.12gb", 0, 99.0, 99.1)
-    assert tiny.BEST.replace(operations=(*(tiny.BEST.operations or ()), late)).makespan == 6.34
-
-
-def test_without_runs() -> None:
     empty = Schedule(())
     assert (empty.makespan, empty.utilisation(tiny.BATCH), empty.operations) == (0.0, 0.0, None)
+    assert tiny.BEST.replace(operations=(*(tiny.BEST.operations or ()), late)).makespan == 6.34
 
 
 def test_a_stated_makespan_is_a_claim_and_no_part_of_the_plan() -> None:
@@ -156,70 +146,27 @@ def test_a_stated_makespan_is_a_claim_and_no_part_of_the_plan() -> None:
     assert stated.replace(runs=tiny.BEST.runs).stated_makespan is None
 
 
-def test_schedules_survive_pickle_and_copy_and_are_frozen() -> None:
-    for twin in (pickle.loads(pickle.dumps(tiny.BEST)), copy.copy(tiny.BEST), copy.deepcopy(tiny.BEST)):
-        assert twin == tiny.BEST
-        assert hash(twin) == hash(tiny.BEST)
+def test_batches_and_schedules_are_frozen() -> None:
     for thing, name in ((tiny.BEST, "runs"), (tiny.BEST.runs[0], "begin"), (tiny.BATCH, "gpus")):
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(thing, name, 1)
 
 
-# Lifetimes
-
-PLACE = (0, "2g.12gb", 0)
-
-
-def operation(kind: OperationKind, begin: float, end: float, start: int = 0) -> Operation:
-    return Operation(kind, 0, "2g.12gb", start, begin, end)
-
-
-Seen = tuple[int, bool, int | None, int | None]
-
-
-def seen(initial: list[LiveInstance], operations: list[Operation]) -> tuple[list[Seen], list[int]]:
-    found, stray = lifetimes(initial, operations)
-    assert {(each.gpu, each.profile) for each in found} <= {PLACE[:2]}
-    for each in found:
-        if each.created is not None:
-            assert (each.begin, each.ready) == (operations[each.created].begin, operations[each.created].end)
-        if each.destroyed is not None:
-            assert (each.close, each.end) == (operations[each.destroyed].begin, operations[each.destroyed].end)
-    return [(each.start, each.initial, each.created, each.destroyed) for each in found], stray
-
-
-@pytest.mark.parametrize("late", [0.0, 1e-7])
-def test_of_operations_at_one_moment_the_one_that_makes_sense_is_first(late: float) -> None:
-    operations = [operation("create", 0.0, 0.0), operation("create", 2.0, 2.0), operation("destroy", 2.0 + late, 2.0)]
-    assert seen([], operations) == ([(0, False, 0, 2), (0, False, 1, None)], [])
-
-
-def test_beyond_the_tolerance_the_order_counts() -> None:
-    operations = [operation("create", 0.0, 0.0), operation("create", 2.0, 2.0), operation("destroy", 2.1, 2.1)]
-    assert seen([], operations) == ([(0, False, 0, 2)], [1])
-
-
-def test_what_never_existed_is_not_destroyed() -> None:
-    assert seen([], [operation("destroy", 1.0, 1.1)]) == ([], [0])
-
-
-def test_lifetimes_show_operations_that_take_no_time_in_order() -> None:
-    batch = Batch((Task("a", {4: 2.0}), Task("b", {4: 1.0})), get_gpu("A30"))
+@pytest.mark.parametrize(
+    ("late", "expected"),
+    [
+        (0.0, [["(create)", "a", "(destroy)"], ["(create)", "b"]]),
+        (1e-7, [["(create)", "a", "(destroy)"], ["(create)", "b"]]),
+        (0.1, [["(create)", "a", "b", "(destroy)"]]),  # beyond the tolerance the order counts
+    ],
+)
+def test_lifetimes_show_operations_that_take_no_time_in_order(late: float, expected: list[list[str]]) -> None:
+    batch = Batch((Task("a", {4: 2.0}), Task("b", {4: 1.0})), A30)
     place = (0, "4g.24gb", 0)
     runs = (Run("a", *place, 0.0, 2.0), Run("b", *place, 2.0, 3.0))
-    operations = (
-        Operation("create", *place, 0.0, 0.0),
-        Operation("destroy", *place, 2.0, 2.0),
-        Operation("create", *place, 2.0, 2.0),
-    )
+    moments = (("create", 0.0), ("create", 2.0), ("destroy", 2.0 + late))
+    operations = tuple(Operation(kind, *place, moment, moment) for kind, moment in moments)
     found = lifetimes_with_runs(batch, Schedule(runs, operations))
-    assert [[step.label for step in each.steps] for each in found] == [
-        ["(create)", "a", "(destroy)"],
-        ["(create)", "b"],
-    ]
-
-
-def test_lifetimes_without_operations() -> None:
-    batch = Batch((Task("a", {4: 2.0}),), get_gpu("A30"))
-    (each,) = lifetimes_with_runs(batch, Schedule((Run("a", 0, "4g.24gb", 0, 0.13, 2.13),)))
+    assert [[step.label for step in each.steps] for each in found] == expected
+    (each,) = lifetimes_with_runs(batch, Schedule((Run("a", *place, 0.13, 2.13),)))
     assert (each.begin, each.last, [step.is_run for step in each.steps]) == (0.13, 2.13, [True])

@@ -8,14 +8,12 @@ from interval_model import optimum
 from mixed import A30, A100, H100, SLOW_A30, mixed_batch
 from refusals import refused
 
-from mig_opt import OperationCosts, Pool, bounds, check, explain, plan_stream, plot, prove, read, solve, validate, write
+from mig_opt import OperationCosts, Pool, bounds, check, explain, plan_stream, prove, read, solve, validate, write
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.certificate import Claim, batch_digest
 from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.errors import InputError
 from mig_opt.gpu.catalogue import add_gpu, get_gpu
-from mig_opt.views.batch.schedules import schedule_scene
-from mig_opt.views.batch.tasks import batch_scene
 
 SMALL = Pool(A30, 1), Pool(SLOW_A30, 1)
 SCHEDULERS = ["far", "far-printed", "far-published", "far-unrefined", "miso-opt", "fixpart-best", "lpt", "list"]
@@ -155,14 +153,6 @@ def test_a_schedule_on_any_gpu_of_a_kind_is_a_start():
         assert [solve(batch, method, initial=plan).makespan for method in ("cp", "lpt")] == [3.13, 3.13]
 
 
-def test_four_tasks_on_two_kinds_are_planned_as_well_as_can_be():
-    for seed in range(3):
-        batch = mixed_batch(Random(seed), 4, (Pool(A30, 1), Pool(SLOW_A30, 1, mig=False)), missing=0.0)
-        tried = solve(batch, "brute-force", time_limit=60)
-        assert tried.status.value == "optimal"
-        assert solve(batch, time_limit=60).makespan == pytest.approx(tried.makespan)
-
-
 def test_a_kind_by_two_names_changes_nothing():
     """Of two pools that are the same but for the name, the optimum and the bounds are those of one pool."""
     twin = add_gpu(dataclasses.replace(A30, name="twin-A30", aliases=()))
@@ -221,19 +211,6 @@ def test_an_explanation_offers_more_gpus_of_a_kind():
     assert ("pools[0].count", "2 x A30-24GB") in [(remedy.path, remedy.text) for remedy in found.remedies]
 
 
-def test_a_picture_names_the_kinds():
-    figure = plot(TWO, solve(TWO, "lpt").schedule)
-    labels = [text.get_text() for axes in figure.axes for text in axes.texts]
-    labels += [axes.get_ylabel() for axes in figure.axes]
-    assert any("A30-24GB without MIG" in label for label in labels), labels
-    for title in (schedule_scene(TWO, solve(TWO, "lpt").schedule).title, batch_scene(TWO).title):
-        assert f"2 x {A30.label} + {A30.label} without MIG" in title, title
-    marks = [mark for panel in batch_scene(TWO).panels for mark in panel.marks]
-    assert "1 compute slice of A30-24GB" in [getattr(mark, "legend", "") for mark in marks]
-
-
-def test_fixpart_and_streams_are_for_one_kind():
-    with pytest.raises(InputError, match="fixpart is for one kind of GPU"):
-        solve(TWO, "fixpart", partition="4")
+def test_streams_are_for_one_kind():
     with pytest.raises(InputError, match="a stream is planned on one"):
         plan_stream([TWO])

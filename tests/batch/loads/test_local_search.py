@@ -212,19 +212,8 @@ WIDE = add_gpu(GpuModel("wide", "wide", 32.0, 32, 32, PROFILES, COSTS))
 """A GPU with more places than are timed: there the longest path counts."""
 
 
-def test_a_gpu_with_more_places_than_are_timed() -> None:
-    """Nothing is read or written beside the arrays."""
-    tasks = tuple(Task(f"t{at}", {n: round((5.0 + at) / n**0.3, 1) for n in SIZES}) for at in range(40))
-    problem = IntegerBatch(Batch(tasks, WIDE, 2))
-    assert len(problem.places) > 2 * 62
-    search = LoadSearch(problem, first_places(problem), 0, 1)
-    before = search.length
-    assert all(length <= makespan(problem, places) for length, places in told(search, 3))
-    assert search.length <= before
-
-
 def test_a_gpu_with_more_places_than_are_timed_beside_one_with_fewer() -> None:
-    """It had been left as the last draw had it, so that the next one found no place for some tasks."""
+    """Nothing is read or written beside the arrays, and the next draw finds a place for each task."""
     rng, small = Random(1), get_gpu("A30")
     scales = [(rng.uniform(5, 40), rng.uniform(0.6, 1.1)) for _ in range(20)]
 
@@ -235,7 +224,9 @@ def test_a_gpu_with_more_places_than_are_timed_beside_one_with_fewer() -> None:
     tasks = tuple(Task(f"t{at}", times(*scale)) for at, scale in enumerate(scales))
     batch = Batch(tasks, pools=(Pool(small, 1), Pool(WIDE, 1)))
     problem = IntegerBatch(batch)
+    assert len(problem.places) > 62
     search = LoadSearch(problem, first_places(problem), 0, 1)
+    assert all(length <= makespan(problem, found) for length, found in told(search, 3))
     places, before = np.array(search.places), search.length
     for seed in range(5):
         length = search.run(places, 9, 60, seed, 0, 0)

@@ -28,18 +28,7 @@ from mig_opt.models.batch.layout_search import LayoutModel
 
 
 def paths(problem: IntegerBatch, branches: Branches, layout: Layout) -> list[tuple[int, frozenset[int]]]:
-    """Return the ticks of operations and waits of each path, and its places, in any regions that nest alike."""
-    tree = LayoutTree(problem, branches, [layout])
-
-    def below(at: int, places: frozenset[int]) -> list[tuple[int, frozenset[int]]]:
-        node = tree.nodes[at]
-        if node.kind == "leaf":
-            return [(node.ticks, places)]
-        if node.kind == "stack":
-            return below(node.one, places | {node.place})
-        return below(node.one, places) + below(node.two, places)
-
-    return below(len(tree.nodes) - 1, frozenset())
+    return LayoutTree(problem, branches, [layout]).paths()
 
 
 def used(found: list[tuple[int, frozenset[int]]]) -> set[int]:
@@ -54,6 +43,10 @@ def members(layout: Layout, around: tuple[Member, ...] = (), waits: int = 0) -> 
         here = (*around, member)
         found += members(member.inside, here, late) if member.inside else [(here, late)]
     return found
+
+
+def places_of(tree: LayoutTree) -> list[int]:
+    return sorted({node.place for node in tree.nodes if node.kind == "stack"})
 
 
 def all_layouts(branches: Branches) -> list[Layout]:
@@ -98,35 +91,17 @@ def test_paths_of_a_layout_have_its_operations_and_waits(gpu: str) -> None:
 def test_all_assignments_within_a_limit_are_listed(gpu: str, may_be_empty: bool, seed: int) -> None:
     problem = whole_problem(generate_batch(4, gpu=gpu, seed=seed))
     branches = branches_of(problem)
-    rng = np.random.default_rng(seed)
-    layouts = list(filter(None, all_layouts(branches)))[:: 7 if gpu == "A100" else 1]
-    listed, most = 0, 6 if may_be_empty else 3
-    small = [layout for layout in layouts if len(used(paths(problem, branches, layout))) <= most]
-    for at in rng.choice(len(small), 6):
-        layout = small[at]
-        found = paths(problem, branches, layout)
-        places = sorted(used(found))
-
-        def length(chosen: tuple[int, ...], found: list[tuple[int, frozenset[int]]] = found) -> int:
-            return max(
-                ticks + sum(problem.places[at].durations[task] for task, at in enumerate(chosen) if at in path)
-                for ticks, path in found
-            )
-
-        every = [
-            chosen
-            for chosen in itertools.product(places, repeat=4)
-            if (may_be_empty or set(chosen) == set(places))
-            and all(task in problem.places[place].durations for task, place in enumerate(chosen))
-        ]
-        lengths = sorted(map(length, every))
+    rng, listed = np.random.default_rng(seed), 0
+    for tree in trees(problem, seed, 6, most_places=6 if may_be_empty else 3):
+        known = [entry for entry in assignments(problem, tree) if may_be_empty or {*entry[1]} == {*places_of(tree)}]
+        lengths = sorted(length for length, _ in known)
         for at_most in (lengths[0] - 1, lengths[0], lengths[len(lengths) // 50]):
             tasks = tasks_of(problem, branches, at_most, seed, grain=int(rng.integers(1, 60)))
-            sets = TaskSets(LayoutTree(problem, branches, [layout]), tasks, 10**6, may_be_empty=may_be_empty)
+            sets = TaskSets(tree, tasks, 10**6, may_be_empty=may_be_empty)
             assert sets.fill(lambda: False)
             given = list(map(tuple, sets.assignments()))
             assert len(set(given)) == len(given)
-            assert set(given) == {chosen for chosen in every if length(chosen) <= at_most}
+            assert set(given) == {chosen for length, chosen in known if length <= at_most}
             listed += len(given)
     assert listed
 
@@ -167,25 +142,10 @@ def test_tasks_are_added_to_values_once() -> None:
 def trees(problem: IntegerBatch, seed: int, count: int, most_places: int = 99) -> Iterator[LayoutTree]:
     """Yield trees of some layouts, at random."""
     branches = branches_of(problem)
-    layouts = [layout for order in branches.orders if order for layout in layouts_in(branches, order)]
+    layouts = list(filter(None, all_layouts(branches)))
     rng = np.random.default_rng(seed)
     found = (LayoutTree(problem, branches, [layouts[at]]) for at in rng.permutation(len(layouts)))
-    few = (tree for tree in found if sum(node.kind == "stack" for node in tree.nodes) <= most_places)
-    yield from itertools.islice(few, count)
-
-
-def shortest(problem: IntegerBatch, tree: LayoutTree) -> int:
-    """Return the length of the longest path in the best assignment, by looking at all."""
-    places = sorted({node.place for node in tree.nodes if node.kind == "stack"})
-    count = range(len(problem.batch.tasks))
-    options = [[place for place in places if task in problem.places[place].durations] for task in count]
-    paths = tree.paths()
-
-    def length(chosen: tuple[int, ...]) -> int:
-        loads = [(at, problem.places[at].durations[task]) for task, at in enumerate(chosen)]
-        return max(ticks + sum(load for at, load in loads if at in path) for ticks, path in paths)
-
-    return min(map(length, itertools.product(*options)), default=2**40)
+    yield from itertools.islice((tree for tree in found if len(places_of(tree)) <= most_places), count)
 
 
 def divided(problem: IntegerBatch, tree: LayoutTree) -> float:
@@ -193,7 +153,7 @@ def divided(problem: IntegerBatch, tree: LayoutTree) -> float:
     model = highspy.Highs()
     model.setOptionValue("output_flag", False)
     longest = model.addVariable(0, 1e9, 1.0)
-    places = sorted({node.place for node in tree.nodes if node.kind == "stack"})
+    places = places_of(tree)
     parts = {
         (task, place): model.addVariable(0, 1, 0.0)
         for task in range(len(problem.batch.tasks))
@@ -215,7 +175,7 @@ def test_bounds_are_below_every_assignment_and_the_model_finds_the_best(gpu: str
     branches = branches_of(problem)
     rng = np.random.default_rng(5)
     for tree in trees(problem, 1, 12, most_places=4):
-        best = shortest(problem, tree)
+        best = min(length for length, _ in assignments(problem, tree))
         prices = rng.uniform(0.1, 1.0, len(problem.batch.tasks))
         for at_most in (best - 1, best, best + best // 7):
             tasks = priced_tasks(problem, branches, prices, at_most, int(rng.integers(1, 60)))
@@ -271,37 +231,27 @@ def test_a_task_that_fits_nowhere_rules_out() -> None:
         assert subgradient_prices(tree, tasks, np.ones(5), 5).lower == 11
 
 
-def some_tree(problem: IntegerBatch, seed: int) -> LayoutTree:
-    """Return the tree of a layout with four placements at most, at random."""
-    branches = branches_of(problem)
-    found = [layout for order in branches.orders if order for layout in layouts_in(branches, order)]
-    rng = np.random.default_rng(seed)
-    while True:
-        tree = LayoutTree(problem, branches, [found[rng.integers(len(found))]])
-        if sum(node.kind == "stack" for node in tree.nodes) <= 4:
-            return tree
-
-
-def assignments(problem: IntegerBatch, tree: LayoutTree) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Yield the ticks of the longest path in each assignment, and the place of each task."""
-    places = [node.place for node in tree.nodes if node.kind == "stack"]
+def assignments(problem: IntegerBatch, tree: LayoutTree) -> list[tuple[int, tuple[int, ...]]]:
+    """Return the ticks of the longest path in each assignment, and the place of each task."""
     tasks = range(len(problem.batch.tasks))
-    options = [[place for place in places if task in problem.places[place].durations] for task in tasks]
+    options = [[place for place in places_of(tree) if task in problem.places[place].durations] for task in tasks]
+    found = []
     for chosen in itertools.product(*options):
         loads = [(at, problem.places[at].durations[task]) for task, at in enumerate(chosen)]
-        yield max(ticks + sum(load for at, load in loads if at in path) for ticks, path in tree.paths()), chosen
+        found.append(
+            (max(ticks + sum(load for at, load in loads if at in path) for ticks, path in tree.paths()), chosen)
+        )
+    return found
 
 
 def hold_against_all_assignments(gpu: str, n: int, seed: int, spare: float) -> None:
     problem = whole_problem(generate_batch(n, gpu=gpu, seed=seed))
-    tree = some_tree(problem, seed)
-    control = Control[Schedule](RunOptions(workers=1))
-    known = list(assignments(problem, tree))
-    places = {node.place for node in tree.nodes if node.kind == "stack"}
+    (tree,) = trees(problem, seed, 1, most_places=4)
+    control, known = Control[Schedule](RunOptions(workers=1)), assignments(problem, tree)
     ticks = task_ticks(problem, problem.places)
     for all_used in (False, True):
         relaxed = LayoutRelaxation(tree, ticks, all_used=all_used)
-        allowed = [entry for entry in known if not all_used or set(entry[1]) == places]
+        allowed = [entry for entry in known if not all_used or {*entry[1]} == {*places_of(tree)}]
         best = min((length for length, _ in allowed), default=2**40)
         assert relaxed.lower <= best
         at_most = int(min(best, 2**30) * spare)
@@ -334,8 +284,8 @@ def test_divided_loads_of_whole_tasks_tell_more_than_divided_tasks() -> None:
     control = Control[Schedule](RunOptions(workers=1))
     ticks = task_ticks(problem, problem.places)
     gains = []
-    for seed in range(6):
-        relaxed = LayoutRelaxation(some_tree(problem, seed), ticks, all_used=True)
+    for tree in trees(problem, 0, 6, most_places=4):
+        relaxed = LayoutRelaxation(tree, ticks, all_used=True)
         gains.append(relaxed.bound(control, relaxed.lower + relaxed.lower // 100) - relaxed.lower)
     assert min(gains) >= 0
     assert np.max(gains) > 0
