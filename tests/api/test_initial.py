@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import tiny
 from command_line import Command
+from documents import wrong_paths
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import batches
@@ -63,12 +64,10 @@ def test_it_may_use_any_gpu(method: str) -> None:
 
 def test_what_no_times_mend_is_named() -> None:
     wrong = Schedule((Run("big", 0, "1g.6gb", 0, 0.2, 2.2), Run("left", 1, "2g.12gb", 0, 0.2, 3.2)), None)
-    with pytest.raises(InputError) as caught:
-        solve(tiny.BATCH, initial=wrong)
-    paths = [problem.path for problem in caught.value.problems]
+    paths = wrong_paths(solve, tiny.BATCH, initial=wrong)
     assert paths == ["initial.tasks[2]", "initial.runs[1].gpu", "initial.runs[0]"]
     with pytest.raises(InputError, match="initial: must be a Schedule"):
-        solve(tiny.BATCH, initial="plan.json")  # type: ignore[arg-type]
+        solve(tiny.BATCH, initial="plan.json")
 
 
 def test_deploy_begins_with_a_deployment() -> None:

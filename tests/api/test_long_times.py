@@ -102,7 +102,12 @@ def test_streams_do_not_wait_for_it(free: float) -> None:
         assert found.ends == expected.ends
 
 
-def same(batch: Batch, late: Batch, method: str) -> None:
+@pytest.mark.parametrize("most", [2, pytest.param(3, marks=pytest.mark.deep)])
+@given(st.data(), st.sampled_from(["cp", "cp", "milp", "search", "far"]))
+@settings(max_examples=60)
+def test_what_is_proven_without_it_is_proven_with_it(most: int, data: st.DataObject, method: str) -> None:
+    batch = data.draw(spread_batches(most))
+    late = data.draw(late_things(batch))
     one, two = (solve(each, method, workers=1) for each in (batch, late))
     # A heuristic is proven by bounds without a solver alone; they count the creation of any instance that has a time.
     if one.status is Status.OPTIMAL and method in ("cp", "milp"):
@@ -115,22 +120,6 @@ def same(batch: Batch, late: Batch, method: str) -> None:
             assert result.lower_bound <= best * (1 + 1e-9)
             assert result.makespan >= best * (1 - 1e-6)
             assert result.status is not Status.OPTIMAL or result.makespan <= best * (1 + 1e-6)
-
-
-methods = st.sampled_from(["cp", "cp", "milp", "search", "far"])
-
-
-@given(st.data(), spread_batches(max_tasks=2), methods)
-@settings(max_examples=40)
-def test_what_is_proven_without_it_is_proven_with_it(data: st.DataObject, batch: Batch, method: str) -> None:
-    same(batch, data.draw(late_things(batch)), method)
-
-
-@pytest.mark.deep
-@given(st.data(), spread_batches(), methods)
-@settings(max_examples=150)
-def test_what_is_proven_without_it_is_proven_with_it_at_length(data: st.DataObject, batch: Batch, method: str) -> None:
-    same(batch, data.draw(late_things(batch)), method)
 
 
 @pytest.mark.parametrize(

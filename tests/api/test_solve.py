@@ -1,4 +1,4 @@
-"""Duties of ``solve`` beside the methods': limits, interruptions from anywhere, listeners, and the last check."""
+"""Duties of ``solve`` beside the methods': arguments, limits, interruptions, listeners, and the last check."""
 
 import itertools
 import subprocess
@@ -7,19 +7,20 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import tiny
+from documents import wrong_paths
 from hypothesis import given, settings
-from listening import Listener, presses_ctrl_c
-from strategies import batches
+from listening import Recorder, presses_ctrl_c
+from strategies import A30, batches
 
-from mig_opt import Batch, InputError, Method, Result, Schedule, Status, Task, get_gpu, load, methods, solve
+from mig_opt import Batch, Callbacks, InputError, Method, Result, Schedule, Status, Task, get_gpu, load, methods, solve
 from mig_opt.method.control import Control
 from mig_opt.method.registry import METHODS
 from mig_opt.models.batch import portfolio
 from mig_opt.validation import validate
 
-A30 = get_gpu("A30")
 HARD = load("miso-a100-32")
 
 
@@ -88,18 +89,18 @@ MOMENTS = [("start", 1), ("bound", 1), ("incumbent", 1), ("bound", 2), ("incumbe
 
 def test_what_a_listener_raises_in_the_end_arrives_too() -> None:
     with pytest.raises(ZeroDivisionError):
-        solve(tiny.BATCH, callbacks=Listener("end", 1, raises(ZeroDivisionError())))
+        solve(tiny.BATCH, callbacks=Recorder("end", 1, raises(ZeroDivisionError())))
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize(("kind", "turn"), MOMENTS)
 @pytest.mark.parametrize("act", [raises(KeyboardInterrupt()), presses_ctrl_c], ids=["raise", "signal"])
 def test_ctrl_c_at_any_moment_keeps_the_best_schedule(kind: str, turn: int, act: Callable[[], None]) -> None:
-    listener = Listener(kind, turn, act)
+    listener = Recorder(kind, turn, act)
     result = solve(HARD, workers=2, callbacks=listener)
     assert result.status is Status.INTERRUPTED
-    assert listener.ends == [result]
-    offered = [makespan for name, makespan, _ in listener.calls if name == "incumbent"]
+    assert listener.calls[-1] == ("end", (result,))
+    offered = [told[1].makespan for name, told in listener.calls if name == "incumbent"]
     assert result.makespan == (offered[-1] if offered else None)
     if result.schedule is not None:
         assert validate(HARD, result.schedule).valid
@@ -174,3 +175,20 @@ def test_times_that_no_method_can_add_up_are_refused(method: str) -> None:
     with pytest.raises(InputError, match=r"tasks: have times too far apart.*task .b. takes 2\.5 s"):
         solve(Batch((Task("a", {4: 1e17}), Task("b", {4: 2.5})), get_gpu("A30")), method)
     assert solve(Batch((Task("a", {1: 1e17, 4: 3.0}), Task("b", {4: 2.5})), get_gpu("A30")), method).makespan < 6
+
+
+@pytest.mark.parametrize("partition", ["", None, 4, "4+4", "1+1+1+1"])
+def test_only_fixpart_takes_a_partition_on_which_all_tasks_can_run(partition: object) -> None:
+    method = "far" if partition == "" else "fixpart"
+    assert wrong_paths(solve, tiny.BATCH, method, partition=partition) == ["partition"]
+
+
+def test_what_is_no_method_and_what_is_no_callback_is_named() -> None:
+    assert wrong_paths(solve, tiny.BATCH, 7, callbacks=[Callbacks(), Callbacks]) == ["method", "callbacks[1]"]
+
+
+@pytest.mark.parametrize("integer", [np.int64, np.int8])
+def test_numbers_of_numpy_are_numbers(integer: type[np.integer[Any]]) -> None:
+    result = solve(tiny.BATCH, seed=integer(3), workers=integer(1), time_limit=np.float64(20), gap=np.float32(0))
+    assert result.status is Status.OPTIMAL
+    assert type(result.seed) is int

@@ -5,12 +5,13 @@ import itertools
 
 import pytest
 import tiny
+from documents import wrong_paths
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import batches, realistic_batches
+from strategies import A30, A100, batches, realistic_batches
 
 import mig_opt.api.stream as streaming
-from mig_opt import InputError, SolverError, Status, concatenate, generate_batch, get_gpu, handover, plan_stream, solve
+from mig_opt import InputError, SolverError, Status, concatenate, generate_batch, handover, plan_stream, solve
 from mig_opt.api.stream import StreamJoin
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.schedule import Run, Schedule, ScheduleResult
@@ -24,7 +25,6 @@ from mig_opt.method.control import Callbacks, Control
 from mig_opt.method.options import RunOptions
 from mig_opt.validation import validate
 
-A30, A100 = get_gpu("A30"), get_gpu("A100")
 EPS = 5e-9
 
 
@@ -165,12 +165,6 @@ def test_gap_and_stop_end_the_run_of_a_batch_and_not_the_stream() -> None:
     assert all(gap > 0.0 for gap in stopped.gaps)
 
 
-def wrong(call: object) -> list[str]:
-    with pytest.raises(InputError) as caught:
-        call()  # type: ignore[operator]
-    return [problem.path for problem in caught.value.problems]
-
-
 def test_all_that_is_wrong_is_reported() -> None:
     first = halves(1.0)
     tasks, initial = (Task("t", {1: 1.0}), Task("u", {1: 2.0}, 40)), (LiveInstance(0, "1g.5gb", 0),)
@@ -185,21 +179,21 @@ def test_all_that_is_wrong_is_reported() -> None:
         ([first], {"foresight": True, "method": "cp"}, ["foresight"]),
         ([first], {"foresight": True, "join": "trivial"}, ["foresight"]),
     ):
-        assert wrong(lambda stream=stream, options=options: plan_stream(stream, **options)) == expected
-    assert wrong(lambda: concatenate([], join="handover")) == ["join", "plans"]
+        assert wrong_paths(plan_stream, stream, **options) == expected
+    assert wrong_paths(concatenate, [], join="handover") == ["join", "plans"]
     ((batch, schedule),) = plans(first)
-    assert wrong(lambda: concatenate([(batch, schedule), (halves(2.0), schedule)])) == ["plans[1]"]
-    assert wrong(lambda: handover(batch, Schedule(()), batch)) == ["schedule"]
-    assert wrong(lambda: handover(batch, schedule, other))[0] == "batches[1].gpu"
+    assert wrong_paths(concatenate, [(batch, schedule), (halves(2.0), schedule)]) == ["plans[1]"]
+    assert wrong_paths(handover, batch, Schedule(()), batch) == ["schedule"]
+    assert wrong_paths(handover, batch, schedule, other)[0] == "batches[1].gpu"
 
 
 def test_a_batch_without_a_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = [generate_batch(9, seed=1)]
-    assert wrong(lambda: plan_stream(stream, stop=lambda point: True)) == ["stop"]
+    assert wrong_paths(plan_stream, stream, stop=lambda point: True) == ["stop"]
 
     nothing = ScheduleResult(Status.NO_SOLUTION, "brute-force", None, 0.0, 0.0)
     monkeypatch.setattr(streaming, "solve", lambda *batch, **options: nothing)
-    assert wrong(lambda: plan_stream(stream, method="brute-force", time_limit=1e-9)) == ["time_limit"]
+    assert wrong_paths(plan_stream, stream, method="brute-force", time_limit=1e-9) == ["time_limit"]
 
 
 def test_ctrl_c_keeps_what_is_planned(monkeypatch: pytest.MonkeyPatch) -> None:

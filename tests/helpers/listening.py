@@ -5,35 +5,34 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
+from typing import Any
 
-from mig_opt import Batch, Callbacks, Result, Schedule
+from mig_opt import Callbacks
 
 
-class Listener(Callbacks):
-    """Notes every call, and does something at the n-th call of one kind."""
+class Recorder(Callbacks):
+    """Keeps what it is told, and does something at the n-th call of one kind."""
 
     def __init__(self, kind: str = "", turn: int = 1, act: Callable[[], None] = lambda: None) -> None:
-        self.calls: list[tuple[str, float | None, float]] = []
-        self.ends: list[Result] = []
+        self.calls: list[tuple[str, tuple[Any, ...]]] = []
         self._kind, self._turn, self._act = kind, turn, act
 
-    def _note(self, kind: str, makespan: float | None, lower_bound: float) -> None:
-        self.calls.append((kind, makespan, lower_bound))
+    def _note(self, kind: str, told: tuple[Any, ...]) -> None:
+        self.calls.append((kind, told))
         if kind == self._kind and sum(call[0] == kind for call in self.calls) == self._turn:
             self._act()
 
-    def on_start(self, batch: Batch, method: str) -> None:
-        self._note("start", None, 0.0)
+    def on_start(self, *told: Any) -> None:
+        self._note("start", told)
 
-    def on_incumbent(self, seconds: float, schedule: Schedule, lower_bound: float) -> None:
-        self._note("incumbent", schedule.makespan, lower_bound)
+    def on_incumbent(self, *told: Any) -> None:
+        self._note("incumbent", told)
 
-    def on_bound(self, seconds: float, makespan: float | None, lower_bound: float) -> None:
-        self._note("bound", makespan, lower_bound)
+    def on_bound(self, *told: Any) -> None:
+        self._note("bound", told)
 
-    def on_end(self, result: Result) -> None:
-        self.ends.append(result)
-        self._note("end", result.makespan, result.lower_bound)
+    def on_end(self, *told: Any) -> None:
+        self._note("end", told)
 
 
 def presses_ctrl_c() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import tiny
 
-from mig_opt import Batch, Callbacks, Task, generate_batch, methods
+from mig_opt import Batch, Task, generate_batch, methods
 from mig_opt.heuristics.batch.fixed_partition import suitable_partitions
 from mig_opt.method.registry import get_method
 
@@ -12,25 +12,6 @@ NAMES = [method.name for method in methods()]
 # As the tiny batch, but ``big`` runs on smaller instances too, so that a fixed partition has one for every task.
 FITS = tiny.BATCH.replace(tasks=(Task("big", {1: 8.0, 2: 4.0, 4: 2.0}), *tiny.BATCH.tasks[1:]))
 HARD = generate_batch(20, seed=6)
-
-
-class Recorder(Callbacks):
-    """A receiver that keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[str, tuple[Any, ...]]] = []
-
-    def on_start(self, *told: Any) -> None:
-        self.calls.append(("start", told))
-
-    def on_incumbent(self, *told: Any) -> None:
-        self.calls.append(("incumbent", told))
-
-    def on_bound(self, *told: Any) -> None:
-        self.calls.append(("bound", told))
-
-    def on_end(self, *told: Any) -> None:
-        self.calls.append(("end", told))
 
 
 def options_of(method: str, batch: Batch) -> dict[str, Any]:

@@ -1,6 +1,7 @@
-"""The control that running methods report to, and its result."""
+"""The control that running methods report to, its result, and functions as methods."""
 
 import copy
+import functools
 import pickle
 import sys
 import threading
@@ -11,11 +12,12 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from method_suite import Recorder
+from listening import Recorder
 
 from mig_opt import Batch, Run, Schedule, ScheduleResult, Task, get_gpu, solve
 from mig_opt.method import control as control_module
 from mig_opt.method.control import Callbacks, Control, interruptibly
+from mig_opt.method.functions import planned_by
 from mig_opt.method.options import RunOptions
 from mig_opt.method.result import Status, TrajectoryPoint, relative_gap
 
@@ -27,8 +29,7 @@ def ending(seconds: float) -> Schedule:
 class Clock:
     """Time that passes when told to."""
 
-    def __init__(self) -> None:
-        self.now = 100.0
+    now = 100.0
 
     def monotonic(self) -> float:
         return self.now
@@ -156,31 +157,6 @@ def test_many_threads_keep_the_best_and_a_monotone_trajectory() -> None:
     assert bounds == sorted(bounds)
 
 
-@given(
-    st.lists(
-        # Bounds that no schedule reaches: the run would be over.
-        st.tuples(st.just(True), st.floats(50.0, 100.0)) | st.tuples(st.just(False), st.floats(0.0, 49.0))
-    )
-)
-def test_the_trajectory_holds_every_improvement_and_nothing_else(reports: list[tuple[bool, float]]) -> None:
-    control = Control[Schedule]()
-    for is_schedule, value in reports:
-        before = len(control.trajectory)
-        known = (control.objective, control.lower_bound)
-        if is_schedule:
-            improved = known[0] is None or value < known[0]
-            assert control.report_plan(ending(value)) == improved
-        else:
-            improved = value > known[1]
-            control.raise_bound(value)
-        assert len(control.trajectory) == before + improved
-        if improved:
-            point = control.trajectory[-1]
-            assert (point.makespan, point.lower_bound) == (control.objective, control.lower_bound) != known
-    seconds = [point.seconds for point in control.trajectory]
-    assert seconds == sorted(seconds)
-
-
 @example(0.0, 0.0)
 @given(st.floats(0.0, 1e9), st.floats(0.0, 1e9))
 def test_gaps_are_shares(makespan: float, bound: float) -> None:
@@ -191,9 +167,8 @@ def test_results_survive_pickle_and_copy_and_can_be_hashed() -> None:
     result = ScheduleResult(
         Status.OPTIMAL, "cp", ending(8.0), 8.0, 0.5, (TrajectoryPoint(0.1, 8.0, 8.0),), 3, {"mig-opt": "1"}
     )
-    for twin in (pickle.loads(pickle.dumps(result)), copy.copy(result), copy.deepcopy(result)):
-        assert twin == result
-        assert hash(twin) == hash(result)
+    twins = pickle.loads(pickle.dumps(result)), copy.copy(result), copy.deepcopy(result)
+    assert {result, *twins} == {result}
     assert ScheduleResult(Status.OPTIMAL, "cp", None, 8.0, 0.5).versions == {}
 
 
@@ -223,7 +198,7 @@ def test_ctrl_c_at_any_step_is_itself_and_ends_the_work() -> None:
         before = sys.gettrace()
         sys.settrace(press)
         try:
-            found = interruptibly(work, lambda told=told: told.append(True))  # type: ignore[misc]
+            found = interruptibly(work, lambda told=told: told.append(True))
         except KeyboardInterrupt:
             found = "interrupted"
         finally:
@@ -249,3 +224,22 @@ def test_ctrl_c_that_breaks_a_lock_keeps_the_best_schedule() -> None:
 
     with pytest.raises(RuntimeError, match="of its own"):
         solve(batch, fails)
+
+
+def with_more(problem: object, *, seed: int = 0, **more: Any) -> list[Any]:
+    return [problem, seed, more]
+
+
+@pytest.mark.parametrize(
+    ("function", "given"),
+    [
+        (lambda problem: [problem], ["b"]),
+        (lambda problem, seconds: [problem, seconds], ["b", 7.0]),
+        (lambda problem, *, seconds=1.0: [problem, seconds], ["b", 7.0]),
+        (lambda problem, alpha=0.5: [problem, alpha], ["b", 0.5]),
+        (with_more, ["b", 0, {}]),
+        (functools.partial(with_more, seed=3), ["b", 3, {}]),
+    ],
+)
+def test_options_keep_their_defaults(function: Any, given: list[Any]) -> None:
+    assert planned_by(function, "b", 7.0) == given

@@ -70,57 +70,6 @@ def test_no_schedule_where_a_task_fits_nowhere(method: str) -> None:
     assert found == (Status.INFEASIBLE, None, None, None, math.inf)
 
 
-INTERRUPTED = """
-import os, signal, sys, threading
-from mig_opt import Callbacks, LiveInstance, generate_batch, load, solve, validate
-
-method = sys.argv[1]
-
-
-class Stop(Callbacks):
-    makespans, sent, ended = [], False, None
-
-    def on_incumbent(self, seconds, schedule, lower_bound):
-        self.makespans.append(schedule.makespan)
-        self.stop()
-
-    def on_bound(self, seconds, makespan, lower_bound):
-        if makespan is not None:
-            self.stop()
-
-    def stop(self):
-        # Once: in the solver's thread, where there is one.
-        if not self.sent and (threading.current_thread() is not threading.main_thread() or method == "far"):
-            self.sent = True
-            os.kill(os.getpid(), signal.SIGINT)
-
-    def on_end(self, result):
-        self.ended = result.status
-
-
-# Whoever runs the tests in the background may have switched it off.
-signal.signal(signal.SIGINT, signal.default_int_handler)
-stop = Stop()
-batch = load("miso-a100-32") if method in ("cp", "far") else generate_batch(9, seed=1)
-if method == "cp":  # of a batch with live instances the bound comes from the load program
-    batch = batch.replace(initial=(LiveInstance(0, "1g.5gb", 0, 1.0),))
-result = solve(batch, method, callbacks=stop)
-assert stop.sent
-assert result.status == stop.ended == "interrupted", result.status
-assert result.makespan == stop.makespans[-1]
-assert validate(batch, result.schedule).valid
-assert len(sys._current_frames()) == 1
-"""
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize("method", ["cp", "far", "milp-highs"])
-def test_interrupt_keeps_the_best_schedule(method: str) -> None:
-    # In a process of its own: Ctrl-C strikes the main thread, which need not be the one that runs the tests.
-    done = subprocess.run([sys.executable, "-c", INTERRUPTED, method], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
 def test_time_limit_gives_a_schedule_with_an_honest_gap() -> None:
     result = solve(load("miso-a100-32"), time_limit=0.5)
     assert result.status is Status.FEASIBLE

@@ -30,7 +30,6 @@ BATCH, DEMAND = mig_opt.load("rodinia-a30"), mig_opt.load("parvagpu-s1")
 A100 = mig_opt.get_gpu("A100")
 JOB = mig_opt.Job("a", 0.0, {4: 10.0})
 SCHEDULE = mig_opt.solve(BATCH, "far").schedule
-assert SCHEDULE is not None
 
 
 def complaint(call: Any) -> str:
@@ -57,7 +56,6 @@ def test_choices_are_those_of_what_is_called() -> None:
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
     deployment = mig_opt.deploy(DEMAND, "first-fit").deployment
-    assert deployment is not None
     for number, content in enumerate(
         [BATCH, SCHEDULE, DEMAND, deployment, Trace((JOB,), mig_opt.get_gpu("A30"), name="x"), FleetState(A100, 2, ())]
     ):
@@ -107,16 +105,14 @@ def test_the_problem_decides_what_is_checked_bounded_and_drawn(tmp_path: Path) -
 def test_what_no_table_has_is_told(tmp_path: Path) -> None:
     anything: Any = 3
     assert "kind: cannot be 'int'; known: Batch, Schedule" in complaint(lambda: mig_opt.read(type(anything), "x"))
-    assert "content: cannot be 'RateTable'" in complaint(
-        lambda: mig_opt.write(RateTable((0, 1), {"a": (1,)}), "x")  # type: ignore[call-overload]
-    )
-    assert "did you mean nvidia-smi" in complaint(lambda: mig_opt.import_from("nvidia_smi", "x"))  # type: ignore[call-overload]
+    assert "content: cannot be 'RateTable'" in complaint(lambda: mig_opt.write(RateTable((0, 1), {"a": (1,)}), "x"))
+    assert "did you mean nvidia-smi" in complaint(lambda: mig_opt.import_from("nvidia_smi", "x"))
     wrong: Any = "kubernets"
     assert "did you mean Deployment as kubernetes" in complaint(lambda: mig_opt.export(Deployment((), ()), wrong))
     assert "problem: cannot be 'int'" in complaint(lambda: mig_opt.validate(anything, 1))
     assert "there is no picture of int" in complaint(lambda: mig_opt.plot(anything))
     assert "no bundled instance" in complaint(lambda: mig_opt.load("parvagpu"))
-    assert "did you mean simulate" in complaint(lambda: mig_opt.methods("simulte"))  # type: ignore[arg-type]
+    assert "did you mean simulate" in complaint(lambda: mig_opt.methods("simulte"))
 
 
 def test_a_class_of_the_user_is_read_as_the_one_that_it_is_derived_from(tmp_path: Path) -> None:

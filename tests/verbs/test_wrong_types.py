@@ -17,6 +17,7 @@ TASKS, GPU = (Task("a", {1: 2.0}),), get_gpu("A30")
 @pytest.mark.parametrize(
     ("call", "named"),
     [
+        (lambda: face.Batch(TASKS, "A30"), ["gpu: must be a GpuModel, for example get_gpu('A100'), is 'A30'"]),
         (lambda: face.Batch(TASKS, GPU, operations=3), ["operations: must be OperationCosts, is 3 (int)"]),
         (lambda: face.Task("a", {1: 2.0, "2": 1.0, None: 3.0}), ["times.2: must be a whole number of", "times.None: "]),
         (lambda: face.Task("a", {"1": 2.0}), ["times.1: must be a whole number of compute slices, is '1' (str)"]),

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 from command_line import Command
+from documents import complaints
 from migration_search import cost, fits
 
-from mig_opt import FleetState, InputError, defragment, get_gpu, read, write
+from mig_opt import FleetState, defragment, get_gpu, read, write
 from mig_opt.api.defragment import crossing
 from mig_opt.fleet.state import HeldInstance, Migration
 from mig_opt.operations.rollout.changes import migrations_as_change
@@ -128,13 +129,11 @@ def test_plans_are_as_good_as_trying_everything(seed: int) -> None:
     room = tuple(rng.choices(["1g.6gb", "2g.12gb", "4g.24gb", "3g.20gb", "4g.20gb", "7g.40gb"], k=rng.randint(1, 2)))
     with_room = [weight for places, weight in reached.items() if has_room(state, looks(state, places), room)]
     result = defragment(state, room)
-    assert (result.status.value, result.objective) == (
-        ("optimal", min(with_room)) if with_room else ("infeasible", None)
-    ), room
+    expected = ("optimal", min(with_room)) if with_room else ("infeasible", None)
+    assert (result.status.value, result.objective) == expected, room
     least = min((round(fragmentation(state, places), 9), weight) for places, weight in reached.items())
     result = defragment(state)
-    assert result.status.value == "optimal"
-    assert (round(result.fragmentation or 0.0, 9), result.objective) == least
+    assert (result.status.value, round(result.fragmentation, 9), result.objective) == ("optimal", *least)
     assert result.least_fragmentation == pytest.approx(least[0])
     used = min((len({gpu for gpu, _, _ in places}), weight) for places, weight in reached.items())
     result = defragment(state, free="gpus")
@@ -145,7 +144,6 @@ def test_plans_are_as_good_as_trying_everything(seed: int) -> None:
 def test_jobs_move_only_where_the_state_allows_it() -> None:
     result = defragment(MIXED, ["7g.40gb"])
     assert [(step.to_gpu, step.new_profile) for step in result.migrations or ()] == [(1, "1g.6gb")] * 3
-    assert result.after is not None
     assert result.after.instances[0].elsewhere == {"A100-40GB": "1g.5gb"}
     assert defragment(MIXED, ["7g.40gb"], within_gpus=True).plan is None
     assert defragment(staying(MIXED), ["7g.40gb"]).status.value == "infeasible"
@@ -153,9 +151,8 @@ def test_jobs_move_only_where_the_state_allows_it() -> None:
 
 
 def staying(state: FleetState) -> FleetState:
-    return dataclasses.replace(
-        state, instances=tuple(dataclasses.replace(one, elsewhere={}) for one in state.instances)
-    )
+    held = (dataclasses.replace(one, elsewhere={}) for one in state.instances)
+    return dataclasses.replace(state, instances=tuple(held))
 
 
 @pytest.mark.parametrize("elsewhere", [{"H100": "1g.10gb"}, {"A100": "2g.10gb"}])
@@ -208,13 +205,11 @@ def test_files_and_the_command_line_know_it(run: Command, tmp_path: Path) -> Non
     raw = json.loads(path.read_text(encoding="utf-8"))
     raw["instances"][0]["elsewhere"] = {"A31": "1g.6gb", "A30": "3g.20gb", "a30-24gb": "1g.6gb"}
     path.write_text(json.dumps(raw), encoding="utf-8")
-    with pytest.raises(InputError) as error:
-        read(FleetState, path)
-    told = {problem.path.removeprefix("instances[0].elsewhere."): problem.message for problem in error.value.problems}
-    assert told.keys() == {"A31", "A30", "a30-24gb"}
-    assert "did you mean" in told["A31"]
-    assert "3g.20gb" in told["A30"]
-    assert "has its profile already" in told["a30-24gb"]
+    told = complaints(read, FleetState, path)
+    parts = ("A31", "did you mean"), ("A30", "3g.20gb"), ("a30-24gb", "has its profile already")
+    assert len(told) == len(parts)
+    for kind, words in parts:
+        assert any(text.startswith(f"instances[0].elsewhere.{kind}: ") and words in text for text in told), told
 
 
 def test_weights_beside_a_number_of_migrations_leave_no_false_bound() -> None:
@@ -244,11 +239,8 @@ def test_of_few_migrations_one_kind_leaves_enough_for_the_other() -> None:
     )
     state, room = FleetState(None, 3, held, kinds=(A30, A30, A100)), ["4g.24gb", "4g.20gb"]
     found = [defragment(state, room, most_migrations=most) for most in (1, 2, 3)]
-    assert [(result.status.value, result.objective) for result in found] == [
-        ("infeasible", None),
-        ("optimal", 6),
-        ("optimal", 3),
-    ]
+    assert [result.objective for result in found] == [None, 6, 3]
+    assert [result.status.value for result in found] == ["infeasible", "optimal", "optimal"]
     assert found[0].reason.endswith("of their kinds with at most 1 migration has that room")
 
 

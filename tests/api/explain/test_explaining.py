@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from strategies import whole_seconds
+from strategies import A30, whole_seconds
 
 import mig_opt.api.explain.conflicts as oracle_module
 from mig_opt.api.explain import Conflict, Explanation, Requirement, RequirementKind, Verdict, explain
@@ -25,8 +25,6 @@ from mig_opt.gpu.model import OperationCosts
 from mig_opt.instances.batch import generate_batch
 from mig_opt.instances.bundled import load
 from mig_opt.validation import validate
-
-A30 = get_gpu("A30")
 
 
 def batch_of(*tasks: Task, **changes: object) -> Batch:
@@ -298,10 +296,3 @@ def test_ctrl_c_keeps_what_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
     assert conflict.open
     assert not conflict.minimal
     assert conflict.lower_bound > 28.0
-
-
-def test_every_kind_of_requirement_occurs_in_these_tests() -> None:
-    live = (LiveInstance(0, "4g.24gb", 0, 12.5),)
-    batch = batch_of(Task("a", {2: 4.0}, 11.0), Task("b", {1: 4.0}), initial=live)
-    (conflict,) = explain(batch, 10.0).conflicts
-    assert {entry.kind for entry in (*Requirements(batch, 1.0).all, *conflict.requirements)} == set(RequirementKind)

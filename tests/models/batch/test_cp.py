@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 import tiny
 from block_models import GAPS, LATE_INSTANCE
+from controlled import controlled
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from interval_model import optimum
 from ortools.sat.python import cp_model
-from strategies import batches, scaled, tiny_batches, whole_seconds
+from strategies import A30, RTX, batches, scaled, tiny_batches, whole_seconds
 
-from mig_opt import Batch, OperationCosts, Result, SolverError, Status, Task, generate_batch, get_gpu, handover, solve
+from mig_opt import Batch, OperationCosts, Result, SolverError, Status, Task, generate_batch, handover, solve
 from mig_opt.batch.integer_batch import IntegerBatch, equal_within_resolution
 from mig_opt.batch.schedule import Schedule
 from mig_opt.method.control import Control
@@ -20,11 +20,10 @@ from mig_opt.method.options import RunOptions
 from mig_opt.models.batch import block_search, portfolio
 from mig_opt.models.batch.block_formulation import BlockForm
 from mig_opt.models.batch.block_model import BlockModel
+from mig_opt.models.batch.brute_force import brute_force
 from mig_opt.models.solvers import cpsat
 from mig_opt.models.solvers.backend import IntegerOutcome, Request, SolverOutcome
 from mig_opt.validation import validate
-
-A30, A100, RTX = get_gpu("A30"), get_gpu("A100"), get_gpu("RTX-PRO-6000")
 
 
 def proven(batch: Batch) -> Result:
@@ -66,21 +65,13 @@ def test_times_far_below_the_operations_may_not_be_proven_but_are_bounded(batch:
     assert two.lower_bound >= one.makespan - 1e-5
 
 
-@pytest.mark.deep
-@pytest.mark.parametrize(
-    ("n", "gpu", "gpus"), [(4, "A30", 1), (4, "RTX-PRO-6000", 1), (4, "A30", 2), (3, "A100", 1), (3, "H100", 1)]
-)
-def test_the_textbook_model_finds_the_same_optimum(n: int, gpu: str, gpus: int) -> None:
-    batch = generate_batch(n, gpu=gpu, gpus=gpus, times=(1.0, 5.0), seed=n, decimals=2)
-    # In these batches no placement is worth a third creation.
-    assert proven(batch).makespan == pytest.approx(optimum(batch, copies=2), abs=1e-6)
-
-
 def test_long_sums_of_floats_are_still_their_decimals() -> None:
     # Their sum in floating-point numbers is 6045285.199999999.
     times = (1956034.3, 1947827.5, 1056551.4, 1084872.0)
     batch = Batch(tuple(Task(f"t{at}", {4: t}) for at, t in enumerate(times)), A30, operations=OperationCosts.zero(A30))
     assert proven(batch).makespan == pytest.approx(6045285.2, abs=1e-6)
+    control = controlled(brute_force, batch)
+    assert (control.objective, control.lower_bound) == (6045285.199999999, 6045285.2)
     slower = batch.replace(operations=OperationCosts({1: 0.1, 2: 0.1, 4: 0.1}, {1: 0.1, 2: 0.1, 4: 0.1}))
     assert proven(slower).makespan == pytest.approx(6045285.3, abs=1e-6)
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from block_models import most_ticks, search_from
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import realistic_batches, tiny_batches
 
@@ -215,19 +215,6 @@ def test_random_batches_with_the_efforts_for_many_tasks(batch: Batch, seed: int)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(layout_proof, "_MAX_TASKS_COARSE", 0)
         no_better(batch, by_layouts(batch, seed))
-
-
-@pytest.mark.deep
-@given(realistic_batches(st.sampled_from(["A30", "RTX-PRO-6000"]).map(get_gpu), 5, 1), st.integers(0, 100))
-@settings(max_examples=20)
-def test_proofs_by_subsets_find_the_same_optimum(batch: Batch, seed: int) -> None:
-    batch = batch.replace(initial=(), gpus=1)
-    control = Control[Schedule](RunOptions(workers=1))
-    prove_by_subsets(CpSearch(batch, control))
-    found = by_layouts(batch, seed)
-    assume(found.lower_bound > 0)  # else there are too many combinations of layouts, and nothing is tried
-    agree(batch, found, control.objective)
-    assert control.lower_bound <= control.objective * (1 + 1e-9)
 
 
 @pytest.mark.deep

@@ -16,11 +16,11 @@ import tiny
 from block_models import GAPS
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from listening import Listener, solver_threads
+from listening import Recorder, solver_threads
 from refusals import refused
-from strategies import batches, scaled, tiny_batches
+from strategies import A30, A100, RTX, batches, scaled, tiny_batches
 
-from mig_opt import Batch, LiveInstance, SolverError, Status, Task, generate_batch, get_gpu, solve
+from mig_opt import Batch, LiveInstance, SolverError, Status, Task, generate_batch, solve
 from mig_opt.batch.integer_batch import IntegerBatch, Ticks
 from mig_opt.models.batch import milp as milp_module
 from mig_opt.models.batch.block_formulation import BlockForm
@@ -28,7 +28,6 @@ from mig_opt.models.batch.block_program import BlockProgram
 from mig_opt.models.solvers.backend import ProgramOutcome, ProgramRun, SolverOutcome
 from mig_opt.validation import validate
 
-A30, A100, RTX = (get_gpu(name) for name in ("A30", "A100", "RTX-PRO-6000"))
 METHODS = ["milp-highs", "milp-cbc"]
 
 
@@ -148,11 +147,11 @@ def test_ctrl_c_keeps_the_best_schedule(method: str, solver: Any) -> None:
         return run(*given, **{**arguments, "on_bound": press})
 
     solver(watched)
-    listener = Listener()
+    listener = Recorder()
     result = solve(batch, method, callbacks=listener)
     assert pressed
     assert result.status is Status.INTERRUPTED
-    assert result.makespan == [makespan for kind, makespan, _ in listener.calls if kind == "incumbent"][-1]
+    assert result.makespan == [told[1].makespan for kind, told in listener.calls if kind == "incumbent"][-1]
     assert validate(batch, result.schedule).valid
     assert not solver_threads()
 

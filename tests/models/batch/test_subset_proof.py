@@ -14,17 +14,7 @@ from load_paths import LongestPaths, image
 from strategies import Decisions, batches, decisions, realistic_batches, tiny_batches, whole_seconds
 from whole_problems import whole_problem
 
-from mig_opt import (
-    Batch,
-    LiveInstance,
-    OperationCosts,
-    Schedule,
-    Status,
-    Task,
-    generate_batch,
-    get_gpu,
-    solve,
-)
+from mig_opt import Batch, LiveInstance, OperationCosts, Schedule, Status, Task, generate_batch, get_gpu, solve
 from mig_opt.batch.integer_batch import IntegerBatch, equal_within_resolution
 from mig_opt.batch.loads.subsets import NEVER
 from mig_opt.batch.timing import nested_schedule, timed_schedule
@@ -147,15 +137,6 @@ def test_the_limit_and_the_threads_change_nothing(batch: Batch) -> None:
         assert filled(problem, limit, workers=3).least == least
     if least > 0:
         assert filled(problem, least - 1).least >= NEVER
-
-
-@given(tiny_batches)
-@settings(max_examples=60)
-def test_never_above_the_optimum_of_brute_force(batch: Batch) -> None:
-    problem = IntegerBatch(batch)
-    makespan = solve(batch, "brute-force").makespan
-    most = problem.ticks.nearest(makespan) if problem.ticks.exact else problem.ticks.floor(makespan) + 1
-    assert filled(problem, most).least <= most
 
 
 @given(decisions())

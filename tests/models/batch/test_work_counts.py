@@ -28,7 +28,7 @@ def started() -> CpSearch:
 
 def test_length_after_some_cycles_of_the_local_search() -> None:
     search = started()
-    local = LoadSearch(search.problem, search.problem.places_of(search.control.plan), 0, 1)  # type: ignore[arg-type]
+    local = LoadSearch(search.problem, search.problem.places_of(search.control.plan), 0, 1)
     for _, _ in zip(range(40), local.cycles(0), strict=False):
         pass
     # 144,084 with the present code after 20 cycles, 143,891 after 30.

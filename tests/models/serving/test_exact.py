@@ -1,23 +1,29 @@
-"""Proven numbers of GPUs, slices and changes."""
+"""Proven numbers of GPUs, costs, slices and changes, against models of their own; the matching of groups."""
 
 import dataclasses
 import itertools
 import math
+import random
+from collections import Counter
+from itertools import permutations
 
 import numpy as np
 import pytest
-from demands import A30, A100, control_for, demand_of, demands, flat_table
-from fleet_model import fewest_gpus
+from demands import A30, A100, H100, control_for, demand_of, demands, flat_table
+from fleet_model import least_cost
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mig_opt import Deployment, Placement, Point, ProfileTable, Segment, Status, deploy, get_gpu, load
+from mig_opt import Deployment, Placement, Point, Pool, ProfileTable, Segment, Service, Status, deploy, get_gpu, load
 from mig_opt.method.options import RunOptions
+from mig_opt.method.registry import DEPLOY_METHODS
 from mig_opt.models.serving.exact import exact
+from mig_opt.models.serving.matches import best_matching
 from mig_opt.models.solvers.backend import ProgramOutcome, ProgramRun, SolverOutcome
 from mig_opt.models.solvers.highs import Highs
+from mig_opt.serving.bounds import fleet_bounds
 from mig_opt.serving.covers import Covers, InstanceTypes
-from mig_opt.serving.demand import Demand, GpuPool, Service, SloRule
+from mig_opt.serving.demand import Demand, GpuPool, SloRule
 from mig_opt.validation import validate_deployment
 
 
@@ -38,31 +44,14 @@ def test_the_scenarios(changes: dict[str, object], expected: tuple[int, ...]) ->
 
 
 @pytest.mark.deep
-@given(demands(limited=True))
-@settings(max_examples=60, deadline=None)
-def test_the_same_count_as_a_model_of_every_gpu(demand: Demand) -> None:
-    result = deploy(demand)
-    if result.status is Status.INFEASIBLE:
-        assert fewest_gpus(demand, 4) is None
-        assert result.reason
-    else:
-        assert result.status is Status.OPTIMAL
-        assert result.gpus is not None
-        if result.gpus <= 4:
-            assert fewest_gpus(demand, result.gpus) == result.gpus
-
-
-@pytest.mark.deep
 @given(demands())
 @settings(max_examples=60, deadline=None)
 def test_slices_are_between_what_services_need_and_what_search_finds(demand: Demand) -> None:
     result, search = deploy(demand), deploy(demand, "search")
-    assert result.compute_slices is not None
     kinds = InstanceTypes.of(demand)
     slices = [profile.compute_slices for packer in kinds.packers for profile in packer.profiles]
     assert result.compute_slices >= Covers.of(demand, kinds).least(np.array(slices, dtype=float)).sum() - 1e-6
     if search.gpus == result.gpus:
-        assert search.compute_slices is not None
         assert result.compute_slices <= search.compute_slices
 
 
@@ -84,7 +73,6 @@ def test_a_solver_that_finds_nothing_is_asked_again_with_other_tolerances(monkey
     demand = load("parvagpu-s2")
     control = control_for(demand)
     exact(demand, control)
-    assert control.goals is not None
     assert control.goals[0] == 3
     assert 1e-6 in asked
 
@@ -103,9 +91,6 @@ def test_without_time_to_ask_again_nothing_is_infeasible(monkeypatch: pytest.Mon
     assert control.lower_bound <= 3
 
 
-# The third goal.
-
-
 TWO_WAYS = ProfileTable("m", "A100-80GB", (Point(1, 1, 1, 10.0, 0.01), Point(1, 8, 1, 20.0, 0.02)))
 
 
@@ -122,7 +107,6 @@ TWO_WAYS = ProfileTable("m", "A100-80GB", (Point(1, 1, 1, 10.0, 0.01), Point(1, 
 def test_what_is_not_the_best_way_stays_if_it_is_enough(old: Segment) -> None:
     demand = Demand((Service("a", 1.0, 10.0, "m"),), (TWO_WAYS,), (GpuPool(A100),))
     result = deploy(demand, running=Deployment(("A100-80GB",), (old,)))
-    assert result.deployment is not None
     assert [segment.identity for segment in result.deployment.segments] == [old.identity]
     assert result.proven == ("gpus", "compute slices", "changes")
 
@@ -132,7 +116,6 @@ def test_a_running_segment_counts_with_what_was_measured() -> None:
     demand = Demand((Service("a", 1.0, 30.0, "m"),), (TWO_WAYS,), (GpuPool(A100),))
     old = Deployment(("A100-80GB",), tuple(Segment("a", 0, "1g.10gb", at, 1, 1, 999.0, 0.01) for at in (2, 5)))
     result = deploy(demand, running=old)
-    assert result.deployment is not None
     assert sorted(segment.throughput for segment in result.deployment.segments) == [10.0, 20.0]
     assert old.changes_to(result.deployment) == 2
 
@@ -141,7 +124,6 @@ def test_what_runs_too_slowly_does_not_stay() -> None:
     demand = Demand((Service("a", 0.03, 5.0, "m"),), (TWO_WAYS,), (GpuPool(A100),))
     old = Deployment(("A100-80GB",), (Segment("a", 0, "1g.10gb", 3, 8, 1, 20.0, 0.02),))
     result = deploy(demand, running=old)
-    assert result.deployment is not None
     assert [segment.batch for segment in result.deployment.segments] == [1]
 
 
@@ -176,8 +158,6 @@ def fewest_changes_by_trial(demand: Demand, old: Deployment, goal: tuple[int, in
 @settings(max_examples=60, deadline=None)
 def test_fewest_changes_against_every_deployment(demand: Demand, data: st.DataObject) -> None:
     result = deploy(demand)
-    assert result.gpus is not None
-    assert result.compute_slices is not None
     if result.gpus > 1:
         return
     segments = []
@@ -187,7 +167,6 @@ def test_fewest_changes_against_every_deployment(demand: Demand, data: st.DataOb
             segments.append(data.draw(st.sampled_from(ways)))
     old = Deployment(("A30-24GB",), tuple(segments))
     changed = deploy(demand, running=old)
-    assert changed.deployment is not None
     assert changed.proven == ("gpus", "compute slices", "changes")
     expected = fewest_changes_by_trial(demand, old, (result.gpus, result.compute_slices))
     assert old.changes_to(changed.deployment) == expected
@@ -221,7 +200,6 @@ def test_a_limited_pool_of_great_gpus_beside_any_number_of_poor_ones(seed: int) 
     control = control_for(demand, RunOptions(seed=seed))
     control.raise_bound(4, "compute slices")
     exact(demand, control)
-    assert control.goals is not None
     assert (control.goals[0], control.lower_bound, control.proven[0]) == (6, 6, "gpus")
 
 
@@ -235,3 +213,132 @@ def test_why_there_is_no_deployment_beside_a_pool_without_limit() -> None:
     result = deploy(demand)
     assert result.status is Status.INFEASIBLE
     assert result.reason.endswith("serve everything with 1 A100-80GB, any number of A30-24GB")
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[list[list[int]], list[int], list[int]]:
+    left, right = (draw(st.lists(st.integers(0, 3), min_size=1, max_size=3)) for _ in range(2))
+    return [[draw(st.integers(0, 4)) for _ in right] for _ in left], left, right
+
+
+def best_gain(gains: list[list[int]], left: list[int], right: list[int]) -> int:
+    ours = [group for group, count in enumerate(left) for _ in range(count)]
+    theirs = [group for group, count in enumerate(right) for _ in range(count)]
+    theirs += [-1] * len(ours)
+    return max(
+        sum(gains[one][two] for one, two in zip(ours, chosen, strict=True) if two >= 0)
+        for chosen in set(permutations(theirs, len(ours)))
+    )
+
+
+@given(cases())
+def test_the_gain_is_the_greatest(case: tuple[list[list[int]], list[int], list[int]]) -> None:
+    gains, left, right = case
+    if sum(left) > 4 or sum(right) > 4:
+        return
+    pairs = best_matching(np.array(gains), left, right)
+    assert (pairs.sum(axis=1) <= left).all()
+    assert (pairs.sum(axis=0) <= right).all()
+    assert (pairs >= 0).all()
+    assert int((pairs * gains).sum()) == best_gain(gains, left, right)
+
+
+_MOST = 4
+
+
+def mixed_demand(seed: int) -> Demand:
+    """Services on GPUs of two or three kinds, some of them few, free, or without MIG."""
+    rng = random.Random(seed)
+    kinds = rng.sample([A30, A100, H100], rng.randint(2, 3))
+    tables = [
+        flat_table(
+            model, kind, {size: rng.randint(2, 12) * size for size in kind.sizes if rng.random() < 0.8} or {1: 9}
+        )
+        for model in ("m0", "m1")
+        for kind in kinds
+    ]
+    services = tuple(
+        Service(f"s{number}", 1.0, rng.randint(5, 160) / 2, rng.choice(["m0", "m1"]), rng.choice([1, 1, 1, 2]))
+        for number in range(rng.randint(1, 4))
+    )
+    pools = tuple(
+        Pool(kind, rng.choice([None, None, 1, 2]), rng.choice([0, 0.5, 1, 1, 2.2, 3]), rng.random() < 0.8)
+        for kind in kinds
+    )
+    return Demand(services, tuple(tables), pools)
+
+
+DEEP = (pytest.param(seed, marks=pytest.mark.deep) for seed in range(12, 200))
+
+
+@pytest.mark.parametrize("seed", [*range(12), *DEEP])
+def test_the_same_cost_as_a_model_of_every_gpu(seed: int) -> None:
+    """Compare what is proven with the other model, and every bound and method with what is proven."""
+    demand = mixed_demand(seed)
+    result = deploy(demand)
+    if result.status is Status.INFEASIBLE:
+        assert least_cost(demand, _MOST) is None
+        return
+    assert result.status is Status.OPTIMAL
+    assert result.cost == result.lower_bound == result.plan.cost(demand)
+    kinds = Counter(result.plan.gpus)
+    expected = least_cost(demand, _MOST)
+    if max(kinds.values()) <= _MOST:
+        assert expected == pytest.approx(result.cost)
+    for pool in demand.pools:
+        assert pool.count is None or kinds[pool.kind.name] <= pool.count
+    assert all(bound.cost <= result.cost for bound in fleet_bounds(demand))
+    for method in DEPLOY_METHODS.entries:
+        if method.kind == "heuristic":
+            found = deploy(demand, method.name)
+            assert found.cost is None or found.lower_bound <= result.cost <= found.cost, method.name
+
+
+TABLES = flat_table("a", A30, {1: 10.0, 4: 42.0}), flat_table("a", A100, {1: 12.0, 7: 80.0})
+
+
+@pytest.mark.parametrize(
+    ("rate", "pools", "expected"),
+    [
+        # Two A100 or four A30 serve 160 requests per second; at 2.2 to 1 these cost less.
+        (160.0, (Pool(A30), Pool(A100, cost=2.2)), (4, {"A30-24GB": 4})),
+        (160.0, (Pool(A30), Pool(A100, cost=1.9)), (3.8, {"A100-80GB": 2})),
+        # What is there already costs nothing: it serves 84, and one A100 does the rest.
+        (160.0, (Pool(A30, 2, 0), Pool(A100, cost=2.2)), (2.2, {"A30-24GB": 2, "A100-80GB": 1})),
+        # Of GPUs that cost nothing the fewest are taken.
+        (160.0, (Pool(A30, cost=0), Pool(A100, cost=0)), (0, {"A100-80GB": 2})),
+        # Costs with many decimals are exact: 0.1 three times is 0.3, and real offers are compared to the cent.
+        (120.0, (Pool(A30, cost=0.1), Pool(A100, cost=2.2)), (0.3, {"A30-24GB": 3})),
+        (160.0, (Pool(A30, cost=9999.99), Pool(A100, cost=19999.97)), (39999.94, {"A100-80GB": 2})),
+    ],
+)
+def test_the_cheapest_gpus_are_taken(rate: float, pools: tuple[Pool, ...], expected: object) -> None:
+    result = deploy(Demand((Service("a", 1.0, rate),), TABLES, pools))
+    assert result.proven[:2] == ("cost", "gpus")
+    assert (result.cost, Counter(result.plan.gpus)) == expected
+
+
+def test_bounds_know_that_there_are_few_of_the_cheap_gpus() -> None:
+    """Without the counts 800 requests per second would cost nothing."""
+    demand = Demand((Service("a", 1.0, 800.0),), TABLES, (Pool(A30, 2, 0), Pool(A100, cost=2.2)))
+    best = fleet_bounds(demand)[0]
+    assert (best.name, best.cost) == ("instance prices", 19.8)
+    assert "premium" in best.reason
+    assert deploy(demand).cost == 19.8
+
+
+def test_a_gpu_without_mig_serves_one_service() -> None:
+    """Two services of 10 requests per second share an A30, but not if its MIG is off; nothing is created there."""
+    services = Service("a", 1.0, 10.0, "a"), Service("b", 1.0, 10.0, "a")
+    for mig, cost in ((True, 1), (False, 2)):
+        demand = Demand(services, TABLES, (Pool(A30, mig=mig, cost=1.0), Pool(A100, cost=9.0)))
+        result = deploy(demand)
+        assert result.cost == cost
+        assert validate_deployment(demand, result.plan).valid
+        assert set(result.plan.gpus) == {"A30-24GB" if mig else "A30-24GB without MIG"}
+
+
+def test_more_gpus_than_there_are_is_infeasible_whatever_they_cost() -> None:
+    result = deploy(Demand((Service("a", 1.0, 500.0),), TABLES, (Pool(A30, 2, 0), Pool(A100, 3, 2.2))))
+    assert result.status is Status.INFEASIBLE
+    assert "need at least 6 GPUs" in result.reason

@@ -16,15 +16,7 @@ from ortools.sat.python import cp_model
 from mig_opt import Schedule, SolverError, Status
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
-from mig_opt.models.solvers.backend import (
-    Backend,
-    ProgramOutcome,
-    ProgramRun,
-    Request,
-    SolverOutcome,
-    Values,
-    solve_program,
-)
+from mig_opt.models.solvers.backend import Backend, ProgramRun, Request, SolverOutcome, Values, solve_program
 from mig_opt.models.solvers.cbc import Cbc, _below
 from mig_opt.models.solvers.cpsat import run
 from mig_opt.models.solvers.highs import Highs
@@ -79,7 +71,7 @@ def market_split(rows: int = 5) -> LinearProgram:
     return linear
 
 
-def solved(linear: LinearProgram, backend: Backend, seconds: float | None = None, **more: Any) -> ProgramOutcome:
+def solved(linear: LinearProgram, backend: Backend, seconds: float | None = None, **more: Any) -> SolverOutcome:
     return solve_program(linear.program, backend, Control[Schedule](RunOptions(time_limit=seconds)), **more)
 
 
