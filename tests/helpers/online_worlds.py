@@ -35,7 +35,7 @@ def place(name: str) -> int:
 
 
 def job(name: str, arrival: float, profile: str, seconds: float, **details: object) -> Job:
-    return Job(name, arrival, {SIZES[profile]: seconds}, profile, **details)  # type: ignore[arg-type]
+    return Job(name, arrival, {SIZES[profile]: seconds}, profile, **details)
 
 
 def trace(*jobs: Job, gpus: int = 1, costs: OperationCosts = PLAIN_COSTS, pcie_limit: float = 30.0) -> Trace:

@@ -7,7 +7,7 @@ import pytest
 from controlled import controlled
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import any_gpu, batches, realistic_batches
+from strategies import A30, A100, any_gpu, batches, realistic_batches
 
 from mig_opt import Batch, LiveInstance, Operation, Placement, Schedule, Task, get_gpu, solve
 from mig_opt.api.solve import partition_problems
@@ -16,7 +16,6 @@ from mig_opt.gpu.partitions import find_partition
 from mig_opt.heuristics.batch.fixed_partition import fixpart, mixed_partitions, suitable_partitions
 from mig_opt.validation import validate
 
-A30, A100 = get_gpu("A30"), get_gpu("A100")
 EPS = 2e-9
 
 TIMES = {"a": {1: 5.0, 2: 3.0}, "b": {1: 4.0, 2: 2.0}, "c": {1: 2.0, 2: 1.0}, "d": {2: 2.0}}
@@ -125,14 +124,3 @@ def test_fixpart_best_is_the_best_of_all(batch: Batch) -> None:
     )
     assert (result.schedule is not None) == possible
     assert result.schedule is None or validate(batch, result.schedule).violations == ()
-
-
-@settings(max_examples=40)
-@given(batches(max_tasks=6, initial=False, max_gpus=1))
-def test_the_setup_before_the_start_is_the_cost_free_variant(batch: Batch) -> None:
-    """The papers' FixPart finds its partition on the GPU: the same as to start with it as the initial state."""
-    for partition in suitable_partitions(batch):
-        there = tuple(LiveInstance(0, placement.profile.name, placement.start) for placement in partition)
-        configured = run(batch.replace(initial=there), tuple(partition))
-        assert configured.makespan == pytest.approx(run(batch.cost_free(), tuple(partition)).makespan, abs=EPS)
-        assert configured.operations == ()

@@ -49,9 +49,6 @@ def test_each_technique_can_be_switched_off() -> None:
     assert static.metrics.destructions == 0
 
 
-# Random jobs
-
-
 class Literal(FragmentationAware):
     """Compares each decision with the paper's steps carried out over all GPUs, jobs and placements."""
 

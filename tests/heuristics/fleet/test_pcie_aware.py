@@ -4,17 +4,21 @@ The link has 30 GB/s. A job of 30 GB/s with sensitivity 1 is slower by 1 for eac
 one of 15 GB/s by half of that, so two of them run at full speed (``light``). Operations take no time where not said.
 """
 
+import random
+from collections import Counter
 from collections.abc import Iterable
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from online_worlds import NO_COSTS, PLAIN_COSTS, operations, rows, traces
+from online_worlds import A100, NO_COSTS, PLAIN_COSTS, TABLES, operations, rows, traces
 from online_worlds import job as plain
 from online_worlds import run as run_policy
 from online_worlds import trace as world
 
-from mig_opt import Job, OperationCosts, Simulation, Trace
+from mig_opt import Job, OperationCosts, Simulation, Trace, simulate
+from mig_opt.gpu.geometry import members
+from mig_opt.heuristics.fleet.partitions import repartition, smallest_instances
 from mig_opt.heuristics.fleet.pcie_aware import PcieAware
 from mig_opt.heuristics.fleet.reconfiguration import JobClass
 from mig_opt.simulation import Cluster
@@ -50,10 +54,7 @@ def gpus_of(done: Simulation) -> dict[str, int]:
 
 def times_of(done: Simulation) -> dict[str, tuple[object, object]]:
     """Seconds at which each job was given its place and ended."""
-    return {row[0]: (row[3], row[4]) for row in rows(done.log)}  # type: ignore[misc]
-
-
-# The GPUs at the start
+    return {row[0]: (row[3], row[4]) for row in rows(done.log)}
 
 
 @pytest.mark.parametrize("policy", ["pcie-aware", "pcie-unaware"])
@@ -66,9 +67,6 @@ def test_gpus_start_with_the_smallest_instances(policy: str) -> None:
     assert rows(done.log) == [("a", 0, "1g.5gb@0", 1, 11, "FINISHED"), ("b", 0, "1g.5gb@1", 2, 12, "FINISHED")]
 
 
-# Stage 4: run or skip
-
-
 def test_a_starving_job_starts_all_the_same() -> None:
     """The scheduler looks when c and d arrive. At 41 b has waited for 40 s, which is not more than the threshold."""
     jobs = heavy("a", 0, 100), heavy("b", 1, 10), quiet("c", 41, 1), quiet("d", 42, 1)
@@ -76,9 +74,6 @@ def test_a_starving_job_starts_all_the_same() -> None:
     # From 42 to 62 both run at half speed.
     assert times_of(done) == {"a": (0, 110), "b": (42, 62), "c": (41, 42), "d": (42, 43)}
     assert times_of(aware(*jobs, wait_threshold=None))["b"] == (100, 110)
-
-
-# Marks, and stage 2: reconfiguration of idle GPUs
 
 
 def test_a_marked_gpu_takes_only_jobs_that_do_not_prolong_it() -> None:
@@ -101,13 +96,6 @@ def test_the_end_of_a_job_on_a_marked_gpu_is_that_beside_its_neighbours() -> Non
     # a then ends at 2 + 2 x 4 + 4 = 14.
     assert times_of(aware(*jobs, heavy("c", 2, 4), delay_threshold=2.0)) == {"a": (0, 14), "b": (14, 19), "c": (2, 10)}
     assert times_of(aware(*jobs, heavy("c", 2, 4)))["c"] == (10, 14)
-
-
-def test_the_gpu_that_ends_first_is_marked() -> None:
-    """GPU 1 ends at 10, GPU 0 at 20."""
-    done = aware(heavy("a", 0, 20), heavy("b", 0, 10), quiet("c", 1, 5, "3g.20gb"), quiet("d", 2, 30), gpus=2)
-    assert gpus_of(done) == {"a": 0, "b": 1, "c": 1, "d": 0}
-    assert times_of(done)["c"] == (10, 15)
 
 
 def test_one_gpu_is_marked_for_a_profile() -> None:
@@ -154,9 +142,6 @@ def test_the_mark_moves_to_a_gpu_that_is_idle_first() -> None:
     assert times_of(done)["c"] == (8, 13)
 
 
-# Relaxation of the size
-
-
 def test_a_starving_job_takes_a_larger_instance() -> None:
     """b asks for 1g, which 4g and 3g do not leave. At 10, when d comes, it has waited for 9 s: 3g is the best fit."""
     asks = Job("b", 1, {1: 10.0, 3: 8.0, 4: 7.0}, SMALL)
@@ -185,9 +170,6 @@ def test_more_memory_is_a_larger_instance_too() -> None:
     assert rows(done.log)[0] == ("b", 0, "1g.10gb@4", 7, 17, "FINISHED")
 
 
-# Jobs that say less, or fail
-
-
 def test_without_a_profile_the_smallest_is_taken_and_after_a_failure_one_with_enough() -> None:
     """1g has 5 GB, at half of its work b needs 8: it fails at 5 and starts again on 2g, which is created."""
     done = aware(Job("b", 0, {1: 10.0, 2: 6.0}, memory_growth=((0.0, 4.0), (0.5, 8.0))))
@@ -201,9 +183,6 @@ def test_estimates_of_the_sensitivity_decide() -> None:
     mistaken = aware(*jobs, gpus=2, sensitivities={"a": 0.5, "b": 0.5})
     assert times_of(mistaken) == {"a": (0, 20), "b": (0, 20)}
     assert gpus_of(mistaken) == {"a": 0, "b": 0}
-
-
-# Whatever comes: every choice against one that looks at all GPUs
 
 
 class Checked(PcieAware):
@@ -240,3 +219,77 @@ class Checked(PcieAware):
 @given(traces(), st.sampled_from([None, 1.0, 1.5]), st.sampled_from([None, 0.0, 3.0]))
 def test_choices_are_those_of_the_rules(wanted: Trace, delay: float | None, wait: float | None) -> None:
     run_policy(Checked(delay_threshold=delay, wait_threshold=wait), wanted)
+
+
+def counted(places: Iterable[int]) -> Counter[int]:
+    return Counter(TABLES.profile_of[place] for place in places)
+
+
+@pytest.mark.deep
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_partitions_serve_the_most_jobs(data: st.DataObject) -> None:
+    """Against all maximal partitions. Whatever is there before, nothing lies fallow afterwards."""
+    waiting = data.draw(st.dictionaries(st.integers(0, len(TABLES.profiles) - 1), st.integers(1, 9), min_size=1))
+    first = data.draw(st.sampled_from([None, *waiting]))
+    before = data.draw(st.sampled_from(PARTITIONS))
+    idle = TABLES.mask(before)
+    after = idle
+    for place in repartition(TABLES, idle, waiting, first):
+        assert not after >> place & 1
+        after = after & ~TABLES.conflicts[place] | 1 << place
+    best = max(
+        sum(min(waiting.get(profile, 0), count) for profile, count in counted(partition).items())
+        for partition in PARTITIONS
+        if first is None or first in counted(partition)
+    )
+    served = counted(members(after))
+    assert first is None or first in served
+    assert sum(min(waiting.get(profile, 0), count) for profile, count in served.items()) >= best
+    assert all(TABLES.conflicts[place] & after for place in smallest_instances(TABLES))
+
+
+PARTITIONS = [
+    tuple(TABLES.index(placement.profile.name, placement.start) for placement in partition)
+    for partition in A100.maximal_partitions("double-memory")
+]
+
+
+def test_partitions_use_what_is_there() -> None:
+    """One 1g.5gb and one 3g for a GPU with 3g@0 and four 1g: nothing has to be done."""
+    there = TABLES.mask([TABLES.index("3g.20gb", 0), *(TABLES.index("1g.5gb", start) for start in (4, 5, 6))])
+    three, one = (TABLES.profile_index(A100.profile(name)) for name in ("3g.20gb", "1g.5gb"))
+    assert repartition(TABLES, there, {three: 1, one: 2}) == ()
+    assert len(repartition(TABLES, there, {three: 2})) == 1
+
+
+class Forgetful(PcieAware):
+    """Looks for a place for every waiting job at every event."""
+
+    def _run_or_skip(self, cluster: Cluster, job_class: JobClass) -> bool:
+        self._refused.clear()
+        return super()._run_or_skip(cluster, job_class)
+
+    def _mark(self, cluster: Cluster, profile: int) -> bool:
+        self._unmarkable.clear()
+        return super()._mark(cluster, profile)
+
+
+@pytest.mark.parametrize("reject", [False, True])
+@pytest.mark.parametrize("wait", [None, 5.0, 60.0])
+@pytest.mark.parametrize("delay", [None, 1.0, 1.5])
+def test_who_found_nothing_finds_nothing_until_there_is_more(
+    delay: float | None, wait: float | None, reject: bool
+) -> None:
+    for seed in range(4):
+        draw = random.Random(seed)
+        jobs, now = [], 0.0
+        for number in range(80):
+            now += draw.expovariate(draw.choice([0.1, 1.0]))
+            times = {size: draw.uniform(5, 60) for size in (1, 2, 3)}
+            profile = draw.choice(["1g.5gb", "2g.10gb", "3g.20gb"])
+            pcie = draw.choice([0.0, 6.0, 18.0])
+            jobs.append(Job(f"j{number}", now, times, profile, pcie_gbps=pcie, sensitivity=draw.uniform(0.5, 1.5)))
+        policies = (kind(delay_threshold=delay, wait_threshold=wait) for kind in (PcieAware, Forgetful))
+        found, wanted = (simulate(Trace(tuple(jobs), A100, 3), policy, reject=reject) for policy in policies)
+        assert list(found.log.runs()) == list(wanted.log.runs())

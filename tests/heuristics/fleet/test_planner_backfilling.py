@@ -66,7 +66,7 @@ def test_nothing_is_known_of_the_time_of_a_job_before_it_is_done(
     if any(own.memory_growth for own in jobs):
         return  # When a job runs out of memory depends on its time.
     two = simulate(world.replace(jobs=tuple(jobs)), "planner", **QUICK)
-    begun = [sorted(row[:4] for row in rows(done.log) if row[3] < second - 1e-6) for done in (one, two)]  # type: ignore[operator]
+    begun = [sorted(row[:4] for row in rows(done.log) if row[3] < second - 1e-6) for done in (one, two)]
     assert begun[0] == begun[1]
 
 

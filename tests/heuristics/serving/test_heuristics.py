@@ -1,17 +1,20 @@
-"""The heuristics for the fewest GPUs: the rivals of ParvaGPU by hand, kinds of GPU, and the rules for all of them."""
+"""The heuristics for the fewest GPUs: rivals of ParvaGPU by hand, our own, kinds of GPU, and rules for all."""
 
 import itertools
+from dataclasses import replace
 
+import demands
 import pytest
-from demands import A30, A100, assert_serves, control_for, demands, featured_demands, flat_table, one_model, places
+from demands import A30, A100, assert_serves, control_for, demand_of, featured_demands, flat_table, one_model, places
 from hypothesis import given, settings
 
-from mig_opt import Demand, Deployment, GpuPool, Placement, Point, ProfileTable, Service, Status, deploy, methods
+from mig_opt import Demand, Deployment, GpuPool, Placement, Point, ProfileTable, Service, SloRule, Status, deploy, load
 from mig_opt.heuristics.serving.mig_serving import partitions_into
-from mig_opt.method.registry import get_deploy_method
+from mig_opt.heuristics.serving.search import search
+from mig_opt.method.registry import get_deploy_method, methods
 
 METHODS = tuple(m.name for m in methods("deploy") if m.kind == "heuristic" and m.name != "search")
-"""Those that plan by rules; ``search`` has tests of its own."""
+"""Those that plan by rules."""
 MODEL = {1: 60.0, 2: 130.0, 3: 200.0, 4: 250.0, 7: 420.0}
 
 
@@ -21,16 +24,10 @@ def run(method: str, wanted: Demand) -> Deployment | None:
     return control.plan
 
 
-# first-fit
-
-
 def test_first_fit_takes_the_best_size_and_the_first_place() -> None:
     # 450 are three segments of 3 slices, the size of greatest throughput per slice: two fill a GPU.
     assert places(run("first-fit", one_model({"a": 450.0}, MODEL))) == [["a:3@0", "a:3@4"], ["a:3@0"]]
     assert places(run("first-fit", one_model({"a": 400.0, "b": 1.0}, MODEL))) == [["a:3@0", "a:3@4"], ["b:3@0"]]
-
-
-# mig-serving
 
 
 def test_mig_serving_scores_shares_of_the_rate() -> None:
@@ -38,22 +35,16 @@ def test_mig_serving_scores_shares_of_the_rate() -> None:
     # go to whom they give most: a (1 > 250 / 4200); then b gets 200 / 4200 on three.
     # A better configuration: ones. The first has a, six have b with 6 * 60 / 4200 = 0.0857 > 250 / 4200 of 1 + 4.
     deployment = run("mig-serving", one_model({"a": 50.0, "b": 4200.0}, MODEL))
-    assert deployment is not None
     assert [s.service for s in deployment.on(0)].count("a") == 1
     assert sum(s.throughput for s in deployment.on(0) if s.service == "b") == 360.0
 
 
-def test_mig_serving_uses_double_memory_where_it_has_to() -> None:
+def test_mig_serving_uses_double_memory_where_it_has_to_and_gives_up_without_gpus() -> None:
     wanted = one_model({"a": 60.0, "b": 60.0}, {1: 60.0}, memory=15.0)
     assert [s.profile for s in (run("mig-serving", wanted) or Deployment((), ())).segments] == ["1g.20gb", "1g.20gb"]
 
-
-def test_mig_serving_gives_up_when_there_are_no_gpus_left() -> None:
     assert run("mig-serving", one_model({"a": 840.0}, {7: 420.0}, count=1)) is None
     assert places(run("mig-serving", one_model({"a": 840.0}, {7: 420.0}, count=2))) == [["a:7@0"], ["a:7@0"]]
-
-
-# mig-serving-fast
 
 
 def test_the_fast_algorithm_weighs_by_what_is_lacking() -> None:
@@ -61,17 +52,15 @@ def test_the_fast_algorithm_weighs_by_what_is_lacking() -> None:
     # 700 against 0.5 * 350 / 700), and then each again.
     served = {1: 50.0, 2: 100.0}
     deployment = run("mig-serving-fast", one_model({"a": 700.0, "b": 700.0}, served))
-    assert deployment is not None
     assert [{segment.service for segment in deployment.on(gpu)} for gpu in range(4)] == [{"a"}, {"b"}, {"a"}, {"b"}]
 
 
 @pytest.mark.deep
 @settings(max_examples=40)
-@given(demands(max_services=3, gpus=(A100, A30), max_pools=1))
+@given(demands.demands(max_services=3, gpus=(A100, A30), max_pools=1))
 def test_no_configuration_of_any_mix_scores_more(wanted: Demand) -> None:
     """The fast algorithm against every service on every instance of every partition, GPU after GPU."""
     deployment = run("mig-serving-fast", wanted)
-    assert deployment is not None
     gpu = wanted.pools[0].gpu
     given_by = [
         {option.profile: option.point.throughput / service.rate for option in options}
@@ -98,9 +87,6 @@ def test_no_configuration_of_any_mix_scores_more(wanted: Demand) -> None:
             rate[who] -= segment.throughput / wanted.services[who].rate
             segments[who] -= 1
         assert score == pytest.approx(best, rel=1e-6)
-
-
-# gpulet
 
 
 def test_gpulet_splits_a_service_at_its_most_efficient_size() -> None:
@@ -137,22 +123,13 @@ def test_no_gpu_of_gpulet_has_three_segments_and_the_second_has_all_that_the_fir
             )
 
 
-# igniter
-
-
-def test_igniter_takes_the_smallest_instance_that_serves_all() -> None:
-    assert places(run("igniter", one_model({"a": 190.0, "b": 125.0, "c": 10.0}, MODEL))) == [
-        ["b:2@0", "c:1@2", "a:3@4"]
-    ]
-
-
-def test_igniter_gives_whole_gpus_until_the_rest_fits() -> None:
-    # 900 = 2 * 420 + 60.
+def test_igniter_gives_whole_gpus_and_then_the_smallest_instance_that_serves_the_rest() -> None:
+    found = run("igniter", one_model({"a": 190.0, "b": 125.0, "c": 10.0}, MODEL))
+    assert places(found) == [["b:2@0", "c:1@2", "a:3@4"]]
+    # Whole GPUs come first until the rest fits: 900 = 2 * 420 + 60.
     assert places(run("igniter", one_model({"a": 900.0}, MODEL))) == [["a:7@0"], ["a:7@0"], ["a:1@0"]]
     assert places(run("igniter", one_model({"a": 50.0}, MODEL, replicas=2))) == [["a:1@0", "a:1@1"]]
 
-
-# GPUs of several kinds, and limited numbers of them
 
 BOTH = (flat_table("m", A100, {4: 100.0, 7: 170.0}, batch=8), flat_table("m", A30, {4: 80.0, 2: 30.0}, batch=8))
 
@@ -161,7 +138,6 @@ BOTH = (flat_table("m", A100, {4: 100.0, 7: 170.0}, batch=8), flat_table("m", A3
 def test_what_a_kind_has_no_gpus_for_goes_to_the_next(method: str) -> None:
     wanted = Demand((Service("a", 1.0, 180.0, "m"),), BOTH, (GpuPool(A100, 1), GpuPool(A30)))
     deployment = run(method, wanted)
-    assert deployment is not None
     assert_serves(wanted, deployment)
     assert deployment.gpus[0] == "A100-80GB"
     assert set(deployment.gpus[1:]) == {"A30-24GB"}
@@ -186,7 +162,6 @@ def test_one_kind_for_all_if_that_is_less(method: str) -> None:
     )
     services = Service("a", 1.0, 50.0, "m"), Service("b", 1.0, 50.0, "n")
     deployment = run(method, Demand(services, tables, (GpuPool(A100), GpuPool(A30))))
-    assert deployment is not None
     assert deployment.used_gpus == 1
 
 
@@ -201,9 +176,6 @@ def test_within_a_limit_segments_move_to_where_they_were_not_wanted() -> None:
 def test_a_service_that_nothing_serves_in_time(method: str) -> None:
     late = ProfileTable("m", A100.name, (Point(1, 1, 1, 10.0, 0.3),))
     assert run(method, Demand((Service("a", 0.5, 1.0, "m"),), (late,), (GpuPool(A100),))) is None
-
-
-# The rules
 
 
 @pytest.mark.deep
@@ -249,3 +221,47 @@ def test_the_last_stage_of_parvagpu_never_makes_it_worse(wanted: Demand) -> None
         get_deploy_method(method).load()(wanted, control)
         costs.append(control.goals)
     assert costs[1] is None or (costs[0] is not None and costs[0] <= costs[1])
+
+
+PUBLISHED_RULE = SloRule(0.45, whole_ms=True)
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"), [(SloRule(), (2, 3, 5, 7, 12, 15)), (PUBLISHED_RULE, (2, 3, 5, 7, 12, 16))]
+)
+def test_reaches_the_exact_count_on_the_scenarios(rule: SloRule, expected: tuple[int, ...]) -> None:
+    found = [deploy(load(f"parvagpu-s{number}").replace(rule=rule), "search").gpus for number in range(1, 7)]
+    assert tuple(found) == expected
+
+
+def copies(demand: Demand, number: int) -> Demand:
+    services = (replace(one, name=f"{one.name}-{copy}") for copy in range(number) for one in demand.services)
+    return demand.replace(services=tuple(services))
+
+
+@pytest.mark.parametrize(("number", "gpus"), [(2, 24), (5, 59), (10, 118)])
+def test_many_copies_of_a_scenario(number: int, gpus: int) -> None:
+    """The counts that integer programming proves."""
+    demand = copies(load("parvagpu-s5").replace(rule=PUBLISHED_RULE), number)
+    assert deploy(demand, "search").gpus == gpus
+
+
+@pytest.mark.deep
+def test_a_thousand_services() -> None:
+    result = deploy(copies(load("parvagpu-s5"), 100), "search", time_limit=20)
+    assert result.gpus <= result.lower_bound * 1.005
+
+
+def test_a_pool_that_is_too_small_gives_no_deployment() -> None:
+    demand = demand_of({"a": 80.0}, {"a": {4: 40.0}})
+    few = demand.replace(pools=(GpuPool(A100, 1),))
+    control = control_for(few)
+    search(few, control)  # which does not compare the bound with the pools
+    assert control.plan is None
+
+
+@pytest.mark.deep
+def test_one_service_for_thousands_of_gpus() -> None:
+    """A 4g and a 3g answer 78 requests/s on a GPU, and nothing answers more."""
+    demand = demand_of({"a": 700_000.0}, {"a": {1: 10.0, 2: 21.0, 3: 33.0, 4: 45.0, 7: 70.0}})
+    assert deploy(demand, "search").gpus == 8975

@@ -54,9 +54,6 @@ def run(method: Callable[..., None], wanted: Demand) -> Control[Deployment]:
     return control
 
 
-# Demand matching
-
-
 @pytest.mark.parametrize(
     ("rate", "expected"),
     [
@@ -87,10 +84,8 @@ def test_replicas_spread_the_rate() -> None:
     assert sizes(match(need(450.0, replicas=4))) == [2, 2, 2, 1]
     # 260 / 2 = 130. One replica alone would be 3 + 1.
     assert sizes(match(need(260.0, replicas=2))) == [3, 1]
-    assert sizes(match(need(130.0, replicas=2))) == [
-        2,
-        1,
-    ]  # 65 needs two slices, which serve all; the other still counts
+    # 65 needs two slices, which serve all; the other still counts.
+    assert sizes(match(need(130.0, replicas=2))) == [2, 1]
 
 
 def test_double_memory_counts_the_slices_that_it_blocks() -> None:
@@ -100,17 +95,11 @@ def test_double_memory_counts_the_slices_that_it_blocks() -> None:
     assert sizes(match(Need(0, 100.0, 1, wanted.options[0], A100))) == [3]
 
 
-# Small segments
-
-
 def test_small_segments_are_the_best_small_size_and_then_the_smallest() -> None:
     # vgg19 in S4 of the paper: 719.3 is freed; 443.3, then 217.5 of 276 left, then 217.5 again. Published: 2, 1, 1.
     assert sizes(list(small_segments(need(1010.0, {1: 217.457, 2: 443.296, 3: 719.314}), 719.314))) == [2, 1, 1]
     # vgg19 in S6: 224.591 is more than 448.906 / 2. Published: only ones.
     assert sizes(list(small_segments(need(2296.0, {1: 224.591, 2: 448.906, 3: 754.874}), 754.874))) == [1, 1, 1, 1]
-
-
-# Segment relocation
 
 
 def of_size(gpu: GpuModel, size: int) -> Profile:
@@ -121,13 +110,8 @@ def of_size(gpu: GpuModel, size: int) -> Profile:
 def test_the_order_of_starts_is_that_of_the_paper(name: str) -> None:
     gpu = get_gpu(name)
     orders = {size: start_order(gpu, of_size(gpu, size)) for size in gpu.sizes}
-    assert {size: preferred for size, (preferred, _) in orders.items()} == {
-        7: (0,),
-        4: (0,),
-        3: (4,),
-        2: (0, 2, 4),
-        1: (0, 1, 2, 3, 4, 5, 6),
-    }
+    expected = {7: (0,), 4: (0,), 3: (4,), 2: (0, 2, 4), 1: (0, 1, 2, 3, 4, 5, 6)}
+    assert {size: preferred for size, (preferred, _) in orders.items()} == expected
     assert {size: avoided for size, (_, avoided) in orders.items() if avoided} == {3: (0,)}
 
 
@@ -159,9 +143,6 @@ def test_room_that_came_back_is_found() -> None:
     assert shown(gpus) == [["2:7@0"], ["1:7@0"]]
     assert [segment.service for segment in gpus.drop({0})] == [2]
     assert shown(gpus) == [["1:7@0"]]
-
-
-# Allocation optimisation
 
 
 def optimized(gpus: FilledGpus, *needs: Need) -> FilledGpus:
@@ -202,8 +183,6 @@ def test_the_last_stage_looks_at_the_limits() -> None:
     parvagpu(wanted, control)
     assert places(control.plan) == [["a:3@4"], ["b:3@4"]]
 
-
-# What was published
 
 COUNTS = {
     (parvagpu, 3): (2, 3, 5, 7, 13, 17),
@@ -262,7 +241,6 @@ def test_published_segments(number: int) -> None:
     """GPU for GPU the same instances, services, batches and processes as printed; only where they start differs."""
     ours = run(parvagpu, scenario(number)).plan
     theirs = published(number)
-    assert ours is not None
     assert ours.gpus == theirs.gpus
     for gpu in range(len(ours.gpus)):
         one, two = (Counter((s.service, s.profile, s.batch, s.processes) for s in d.on(gpu)) for d in (ours, theirs))

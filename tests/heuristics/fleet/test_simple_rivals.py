@@ -1,12 +1,19 @@
-"""The simple rivals that serve one queue, first come, first served, each on a trace made for it."""
+"""The simple rivals: those that serve one queue, two baskets of GPUs, and least growth of fragmentation."""
 
+import itertools
+
+import online_worlds
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from online_worlds import NO_COSTS, SIZES, arrivals, first_places, job, operations, rows, run, trace
+from online_worlds import NO_COSTS, SIZES, TABLES, arrivals, first_places, job, operations, rows, run, trace, traces
 
-from mig_opt import Job, Simulation, Trace, simulate
+from mig_opt import Job, Simulation, Trace, catalogue, generate_trace, simulate
+from mig_opt.gpu.geometry import geometry_of, members
+from mig_opt.heuristics.fleet.baskets import Baskets
+from mig_opt.heuristics.fleet.fragmentation_growth import blocked_slices
 from mig_opt.heuristics.fleet.partitions import fleet_partitions
+from mig_opt.simulation import Cluster
 
 
 def test_best_fit_takes_the_least_room() -> None:
@@ -26,8 +33,6 @@ def test_static_partitions_never_change() -> None:
     assert first_places(done) == {"a": "0:3g.20gb@4", "b": "1:3g.20gb@0", "c": "1:3g.20gb@4", "d": "0:4g.20gb@0"}
     assert [row[0] for row in operations(done.log)] == ["create"] * 4
 
-
-# Backfilling without starvation
 
 QUEUES = ("first-fit", "best-fit", "load-balancing", "static", "fragmentation-aware")
 
@@ -85,9 +90,6 @@ def test_a_job_that_nothing_can_help_holds_nobody_up() -> None:
     assert rows(done.log)[-1] == ("c", 0, "4g.20gb@0", 21, 24, "FINISHED")
 
 
-# Jobs that ask for no profile, and memory
-
-
 def test_the_smallest_size_is_the_default_and_memory_lets_it_grow() -> None:
     growth = ((0.0, 3.0), (0.5, 8.0))
     wanted = trace(Job("a", 0.0, {1: 8.0, 2: 4.0, 4: 2.0}, memory_growth=growth), costs=NO_COSTS)
@@ -99,9 +101,6 @@ def test_the_smallest_size_is_the_default_and_memory_lets_it_grow() -> None:
     done = run("first-fit", too_much)
     assert done.unfinished == ("a",), "it asks for 1g.5gb and nothing else"
     assert rows(done.log)[-1] == ("b", 0, "7g.40gb@0", 4, 7, "FINISHED")
-
-
-# Partitions
 
 
 def test_partitions_by_demand() -> None:
@@ -122,3 +121,91 @@ def test_partitions_by_demand() -> None:
     assert names(*jobs(g3=30, g4=70), gpus=2) == ["4+3", "4+3"]
     # 7g at 20 s against seven 1g at 10 s: 10 (1 + 1/2 + ... + 1/7) = 25.9 first, then 10 (1/8 + ... + 1/14) = 6.6.
     assert names(*jobs(g7=20, g1=10), gpus=2) == ["1+1+1+1+1+1+1", "7"]
+
+
+def test_a_refusal_defragments_the_worst_gpu() -> None:
+    """b on 2g@2 is in the way of 4g@0 once a has ended; 4 slices are free, and 2g@4 is one of them."""
+    jobs = [job("a", 0.0, "2g.10gb", 5.0), job("b", 1.0, "2g.10gb", 50.0), job("c", 6.0, "4g.20gb", 9.0)]
+    for defragmentation, rejected in ((True, ()), (False, ("c",))):
+        done = simulate(trace(*jobs), "baskets", defragmentation=defragmentation, reject=True)
+        assert done.rejected == rejected
+        assert done.metrics.migrations == (1 if defragmentation else 0)
+
+
+def test_consolidation_empties_gpus() -> None:
+    """a and b keep GPU 0 full until 5 s; c and d then share a GPU, and e finds the other one."""
+    jobs = [job("a", 0.0, "4g.20gb", 5.0), job("b", 0.0, "3g.20gb", 90.0), job("c", 1.0, "4g.20gb", 90.0)]
+    jobs.append(job("e", 20.0, "7g.40gb", 5.0))
+    for seconds, rejected in ((10.0, ()), (None, ("e",))):
+        done = simulate(trace(*jobs, gpus=2), "baskets", consolidate_s=seconds, quota=1.0, reject=True)
+        assert done.rejected == rejected
+
+
+class Watched(Baskets):
+    """Notes the most GPUs that each kind had at once."""
+
+    def __init__(self, **options: float) -> None:
+        super().__init__(**options)
+        self.most = [0, 0]
+
+    def look(self, cluster: Cluster) -> None:
+        places = cluster.geometry.placements
+        there = [{places[at].profile.compute_slices for at in members(state.busy)} for state in cluster.states]
+        assert all(sizes == {7} or 7 not in sizes for sizes in there)
+        kinds = [7 in sizes for sizes in there if sizes]
+        self.most = [max(most, kinds.count(kind)) for most, kind in zip(self.most, (False, True), strict=True)]
+
+
+@pytest.mark.deep
+@settings(max_examples=30, deadline=None)
+@given(traces(max_gpus=4), st.sampled_from([0.0, 0.3, 0.5, 1.0]), st.sampled_from([0.3, 0.7, 1.0]), st.booleans())
+def test_quotas_are_kept(trace: Trace, quota: float, small_quota: float, reject: bool) -> None:
+    policy = Watched(quota=quota, small_quota=small_quota, consolidate_s=3.0)
+    done = simulate(trace, policy, observer=policy.look, reject=reject, failure_limit=5)
+    online_worlds.assert_sound(done.log)
+    small, large = (max(int(share * trace.gpus + 0.5), 1) for share in (small_quota, quota))
+    assert policy.most[0] <= small
+    assert policy.most[1] <= large
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from([model.name for model in catalogue()]), st.data())
+def test_blocked_slices_from_the_definition(name: str, data: st.DataObject) -> None:
+    gpu = next(model for model in catalogue() if model.name == name)
+    state = data.draw(st.sampled_from(sorted(gpu.placed_states("double-memory"), key=str)))
+    tables = geometry_of(gpu)
+    mask = tables.mask(tables.index(there.profile.name, there.start) for there in state)
+    free = gpu.memory_slices - sum(there.profile.memory_slices for there in state)
+    assert blocked_slices(tables, mask) == sum(
+        placement.profile.memory_slices
+        for placement in gpu.placements("double-memory")
+        if placement.profile.memory_slices <= free and any(placement.excludes(there) for there in state)
+    )
+
+
+@pytest.mark.parametrize("metric", ["blocked", "unavailable"])
+def test_no_other_place_grows_less(metric: str) -> None:
+    def fragmentation(busy: int) -> int:
+        return blocked_slices(TABLES, busy) if metric == "blocked" else TABLES.usage(busy).cost
+
+    wanted = generate_trace("normal-25", jobs=60, gpus=3, seed=2)
+    done = simulate(wanted, "fragmentation-growth", metric=metric, reject=True)
+    runs = sorted(done.log.runs(), key=lambda run: done.log.scheduled[run.job])
+    moments = {run.job: (done.log.scheduled[run.job], done.log.finished[run.job]) for run in runs}
+    for own in runs:
+        now = moments[own.job][0]
+        busy = [
+            TABLES.mask(
+                TABLES.index(other.placement.profile.name, other.placement.start)
+                for other in runs
+                if other.gpu == gpu and moments[other.job][0] < now < moments[other.job][1]
+            )
+            for gpu in range(3)
+        ]
+        chosen = TABLES.index(own.placement.profile.name, own.placement.start)
+        growths = {
+            (gpu, where): fragmentation(busy[gpu] | 1 << where) - fragmentation(busy[gpu])
+            for gpu, where in itertools.product(range(3), TABLES.placements_of[TABLES.profile_of[chosen]])
+            if not TABLES.conflicts[where] & busy[gpu]
+        }
+        assert min(growths, key=lambda each: (growths[each], each)) == (own.gpu, chosen)
