@@ -1,15 +1,18 @@
-"""Partitions by name: each has a name of its own, and what has no partition is told which there are."""
+"""Partitions by name, numbers of GPUs that instances take, and their packings."""
+
+from collections import Counter
 
 import pytest
-from hypothesis import given
+from demands import RTX
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import any_gpu
+from strategies import A30, A100, any_gpu
 
-from mig_opt import InputError, catalogue, get_gpu
+from mig_opt import InputError, catalogue
 from mig_opt.gpu.model import GpuModel, ProfileSet
+from mig_opt.gpu.packing import Packer, packer_for
 from mig_opt.gpu.partitions import find_partition, partition_name
 
-A30, A100 = get_gpu("A30"), get_gpu("A100")
 SETS: tuple[ProfileSet, ...] = ("base", "double-memory")
 
 
@@ -42,8 +45,7 @@ def test_profiles_of_double_memory_only_where_they_count() -> None:
 
 
 @pytest.mark.parametrize(
-    "wanted",
-    ["", "+", "3", "2+1", "4+", "2+2+2", "2g", "4g.24gb@2", "2 2", "4;", A30.maximal_partitions()[1][:1], ()],
+    "wanted", ["", "+", "3", "2+1", "4+", "2+2+2", "2g", "4g.24gb@2", "2 2", "4;", A30.maximal_partitions()[1][:1], ()]
 )
 def test_what_is_no_partition_is_told_which_there_are(wanted: object) -> None:
     with pytest.raises(InputError) as caught:
@@ -59,3 +61,52 @@ def test_what_cannot_be_a_partition_at_all(wanted: object) -> None:
     with pytest.raises(InputError, match=r"must be a partition such as '4\+2\+1'") as caught:
         find_partition(A30, wanted)
     assert [problem.path for problem in caught.value.problems] == ["partition"]
+
+
+def packer(gpu: GpuModel, profiles: ProfileSet = "base") -> Packer:
+    return packer_for(gpu, gpu.profiles_of(profiles))
+
+
+def counts_for(profiles: int, most: int) -> st.SearchStrategy[tuple[int, ...]]:
+    return st.tuples(*[st.integers(0, most)] * profiles)
+
+
+@pytest.mark.parametrize("profiles", ["base", "double-memory"])
+@pytest.mark.parametrize("gpu", catalogue(), ids=lambda gpu: gpu.name)
+def test_no_partition_weighs_more_than_one(gpu: GpuModel, profiles: ProfileSet) -> None:
+    """That is what makes the weight of all instances a lower bound."""
+    found = packer(gpu, profiles)
+    assert len(found.weights)
+    for partition in gpu.maximal_partitions(profiles):
+        held = Counter(placement.profile for placement in partition)
+        weights = found.weights @ [held[profile] for profile in found.profiles]
+        assert weights.max() <= 1 + 1e-12
+
+
+@pytest.mark.parametrize("gpu", [A100, A30, RTX], ids=lambda gpu: gpu.name)
+def test_each_pattern_fills_one_gpu(gpu: GpuModel) -> None:
+    found = packer(gpu)
+    for pattern in found.patterns:
+        assert found.gpus_for(pattern) == 1
+        assert Counter(p.profile for p in found.placed(pattern)) == Counter(
+            {profile: count for profile, count in zip(found.profiles, pattern, strict=True) if count}
+        )
+
+
+@given(st.data())
+@settings(max_examples=200)
+def test_packing_places_everything_on_as_few_gpus_as_the_weights_allow(data: st.DataObject) -> None:
+    found = packer(*data.draw(st.sampled_from([(A100, "base"), (A30, "base"), (RTX, "base"), (A100, "double-memory")])))
+    counts = data.draw(counts_for(len(found.profiles), 12))
+    packed = found.pack(counts)
+    held = Counter(placement.profile for placements in packed for placement in placements)
+    assert tuple(held[profile] for profile in found.profiles) == counts
+    assert len(packed) == found.gpus_for(counts)
+    for placements in packed:
+        assert placements
+        assert not any(one.conflicts(two) for index, one in enumerate(placements) for two in placements[index + 1 :])
+
+
+def test_thousands_of_instances_are_packed_at_once() -> None:
+    counts = (100, 300, 500, 2000, 7000)
+    assert len(packer(A100).pack(counts)) == packer(A100).gpus_for(counts)

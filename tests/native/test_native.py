@@ -27,8 +27,6 @@ def build() -> ModuleType:
     if not BUILD.is_file():
         pytest.skip("the tests run without the checkout")
     spec = importlib.util.spec_from_file_location("hatch_build", BUILD)
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

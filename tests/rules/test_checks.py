@@ -32,7 +32,7 @@ class Plan:
 
 
 def test_values_become_what_they_have_to_be() -> None:
-    made = Plan("a", {4: 1, 1: np.float64(2.5)}, [LiveInstance(0, "1g.5gb", 0)], pairs=[[2, 0.5]])  # type: ignore[arg-type]
+    made = Plan("a", {4: 1, 1: np.float64(2.5)}, [LiveInstance(0, "1g.5gb", 0)], pairs=[[2, 0.5]])
     assert list(made.times) == [1, 4]
     assert made.parts == (LiveInstance(0, "1g.5gb", 0),)
     assert made.pairs == ((2, 0.5),)
@@ -41,7 +41,7 @@ def test_values_become_what_they_have_to_be() -> None:
 def test_everything_is_said_at_once_and_nothing_is_changed() -> None:
     part = LiveInstance(0, "1g.5gb", 3, free=-1.0)
     with pytest.raises(InputError) as caught:
-        Plan(" ", {1: -1, 2: "x"}, (part, "y"), True, ((0, 1.0), (1,)), {"a": 0})  # type: ignore[arg-type]
+        Plan(" ", {1: -1, 2: "x"}, (part, "y"), True, ((0, 1.0), (1,)), {"a": 0})
     assert [str(problem) for problem in caught.value.problems] == [
         "name: must not be empty",
         "times.1: must be a finite number of seconds > 0, is -1",
@@ -67,5 +67,5 @@ def test_everything_is_said_at_once_and_nothing_is_changed() -> None:
 )
 def test_lists_that_are_none(parts: object, expected: str) -> None:
     with pytest.raises(InputError) as caught:
-        Plan("a", {1: 1.0}, parts)  # type: ignore[arg-type]
+        Plan("a", {1: 1.0}, parts)
     assert str(caught.value) == expected

@@ -5,26 +5,11 @@ import math
 from collections import Counter, defaultdict
 from typing import Any
 
+import online_worlds
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from online_worlds import (
-    NO_COSTS,
-    PLAIN_COSTS,
-    TABLES,
-    Careless,
-    RejectingChaos,
-    Scripted,
-    Seer,
-    columns,
-    disturbed,
-    job,
-    operations,
-    place,
-    rows,
-    run,
-    trace,
-)
+from online_worlds import NO_COSTS, RejectingChaos, columns, disturbed, job, operations, place, rows, run, trace
 
 from mig_opt import InputError, Simulation, Trace, methods, optimum, simulate
 from mig_opt.environments import FleetAgent
@@ -95,7 +80,7 @@ def test_every_scheduler_survives_and_loses_no_job(name: str, trace: Trace, reje
 @settings(max_examples=15, deadline=None)
 @given(disturbed())
 def test_agents_and_forecasts_survive_as_well(trace: Trace) -> None:
-    for policy in (Seer(backfill=True), FleetAgent(lambda _, mask: int(mask.argmax()))):
+    for policy in (online_worlds.Seer(backfill=True), FleetAgent(lambda _, mask: int(mask.argmax()))):
         assert_books_balance(run(policy, trace))
 
 
@@ -114,7 +99,7 @@ def test_a_crash() -> None:
 
 def test_an_outage() -> None:
     """The driver is about to create the instance of b; a has run for 2 of 5 s. Both begin anew on an empty GPU."""
-    world = trace(job("a", 0.0, "4g.20gb", 5.0), job("b", 2.5, "3g.20gb", 5.0), costs=PLAIN_COSTS)
+    world = trace(job("a", 0.0, "4g.20gb", 5.0), job("b", 2.5, "3g.20gb", 5.0), costs=online_worlds.PLAIN_COSTS)
     done = run("first-fit", world.replace(outages=(Outage(0, 3.0, 10.0),)))
     assert rows(done.log) == [
         ("a", 0, "4g.20gb@0", 1.0, 3.0, "GPU_LEFT"),
@@ -155,7 +140,9 @@ def test_other_gpus_are_used_meanwhile() -> None:
 
 @pytest.mark.parametrize("source", [0, 1])
 def test_a_migrating_job_is_lost_with_either_gpu(source: int) -> None:
-    policy = Scripted({"a": (source, "1g.5gb@0")}, [(3.0, lambda own: own.migrate(0, 1 - source, place("1g.5gb@0")))])
+    policy = online_worlds.Scripted(
+        {"a": (source, "1g.5gb@0")}, [(3.0, lambda own: own.migrate(0, 1 - source, place("1g.5gb@0")))]
+    )
     world = trace(job("a", 0.0, "1g.5gb", 9.0), gpus=2).replace(outages=(Outage(0, 3.5, 5.0),))
     done = run(policy, world)
     assert rows(done.log) == [("a", source, "1g.5gb@0", 1.0, 3.5, "GPU_LEFT")]
@@ -164,12 +151,12 @@ def test_a_migrating_job_is_lost_with_either_gpu(source: int) -> None:
 
 def test_a_policy_that_has_never_heard_of_outages_gets_its_jobs_again() -> None:
     world = trace(job("a", 0.0, "7g.40gb", 9.0), gpus=2).replace(outages=(Outage(0, 3.5, 5.0),))
-    assert simulate(world, Careless()).unfinished == ()
+    assert simulate(world, online_worlds.Careless()).unfinished == ()
 
 
 def test_nobody_knows_of_them_before() -> None:
     world = trace(job("a", 0.0, "7g.40gb", 9.0, crashes=(0.5,))).replace(outages=(Outage(0, 20.0, 25.0),))
-    known = Cluster(world, TABLES).trace
+    known = Cluster(world, online_worlds.TABLES).trace
     assert (known.outages, known.jobs[0].crashes) == ((), ())
 
 

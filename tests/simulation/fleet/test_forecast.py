@@ -1,28 +1,15 @@
-"""Forecasts from the present moment: what comes true where all that is known is true, and nothing that is not known."""
+"""Forecasts and schedulers that are told other run times than the true ones: nothing is known that nobody can know."""
 
 import dataclasses
 import math
 
+import online_worlds
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from online_worlds import (
-    NO_COSTS,
-    TABLES,
-    Chaos,
-    Scripted,
-    Seer,
-    assert_sound,
-    audit,
-    columns,
-    job,
-    place,
-    rows,
-    trace,
-    traces,
-)
+from online_worlds import NO_COSTS, TABLES, Chaos, Scripted, audit, columns, job, place, rows, run, trace, traces
 
-from mig_opt import Job, Trace, methods, simulate
+from mig_opt import Job, Trace, declare_times, methods, simulate
 from mig_opt.heuristics.fleet.queues import FirstFit
 from mig_opt.method.registry import get_policy
 from mig_opt.simulation import Cluster
@@ -34,7 +21,7 @@ from mig_opt.simulation.fleet.forecast import Forecast
 @given(traces())
 def test_a_forecast_comes_true_once_nothing_more_arrives(trace: Trace) -> None:
     jobs = tuple(dataclasses.replace(job, memory_gb=None, memory_growth=()) for job in trace.jobs)
-    policy = Seer()
+    policy = online_worlds.Seer()
     done = simulate(trace.replace(jobs=jobs), policy)
     complete = [forecast for coming, forecast in policy.forecasts if coming == len(jobs)]
     assert complete
@@ -61,7 +48,7 @@ class Meddler(Chaos):
 @given(traces(), st.integers(0, 10**6))
 def test_a_forecast_of_any_state_changes_nothing(trace: Trace, seed: int) -> None:
     done = simulate(trace, Meddler(seed), failure_limit=5, observer=audit)
-    assert_sound(done.log)
+    online_worlds.assert_sound(done.log)
     assert columns(done.log) == columns(simulate(trace, Chaos(seed), failure_limit=5).log)
 
 
@@ -103,3 +90,69 @@ def test_every_scheduler_can_go_on_from_a_fleet_without_instances(name: str) -> 
     forecast = Forecast(cluster)
     Course(forecast).run(get_policy(name).load()())
     assert rows(forecast.log) == rows(simulate(world, name).log)
+
+
+NAMES = [policy.name for policy in methods("simulate")]
+QUICK = {"rounds": 40}
+
+
+def test_jobs_run_for_their_true_times_and_are_expected_to_run_for_the_declared_ones() -> None:
+    heard = []
+
+    def look(cluster: Cluster) -> None:
+        heard.append((cluster.now, cluster.expected_end(0), cluster.overruns(0), cluster.progress(0)))
+
+    wanted = trace(job("a", 0.0, "1g.5gb", 20.0, declared={1: 10.0}), costs=NO_COSTS)
+    policy = Scripted({"a": (0, "1g.5gb@0")}, [(second, look) for second in (4.0, 10.0, 12.0, 16.0)])
+    done = simulate(wanted, policy)
+    # After 10 s it is due; then it is expected to run for half as long again.
+    assert heard == [
+        (4.0, 10.0, False, 0.2),
+        (10.0, 10.0, False, 0.5),
+        (12.0, 18.0, True, 0.6),
+        (16.0, 24.0, True, 0.8),
+    ]
+    assert [(run.begin, run.end) for run in done.log.runs()] == [(0.0, 20.0)]
+    assert done.trace.jobs[0].times == {1: 20.0}
+    assert done.metrics.makespan == 20.0
+
+
+def test_the_order_of_the_planner_follows_what_is_declared() -> None:
+    jobs = [
+        job("first", 0.0, "7g.40gb", 5.0),
+        job("long", 1.0, "7g.40gb", 30.0, declared={7: 1.0}),
+        job("short", 1.0, "7g.40gb", 2.0, declared={7: 20.0}),
+    ]
+    for told, names in ((True, ["first", "long", "short"]), (False, ["first", "short", "long"])):
+        wanted = trace(*jobs, costs=NO_COSTS) if told else declare_times(trace(*jobs, costs=NO_COSTS), 0.0)
+        done = simulate(wanted, "planner", **QUICK)
+        assert [jobs[run.job].name for run in done.log.runs()] == names
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - {"planner"}))
+@settings(max_examples=12, deadline=None)
+@given(traces(max_jobs=8))
+def test_with_exact_times_nothing_changes(name: str, wanted: Trace) -> None:
+    """The planner believes declared times only after it has seen some jobs end."""
+    told = declare_times(wanted, 0.0)
+    assert columns(simulate(told, name).log) == columns(simulate(wanted, name).log)
+
+
+@settings(max_examples=60, deadline=None)
+@given(traces(), st.sampled_from([0.1, 0.7, 2.0, "classes", "one"]), st.integers(0, 10**6))
+def test_the_planner_loses_no_job_however_wrong_it_is_told(wanted: Trace, knowledge: float | str, seed: int) -> None:
+    told = declare_times(wanted, knowledge, seed=seed)
+    done = run("planner", told, **QUICK)
+    exact = simulate(wanted, "planner", **QUICK)
+    assert set(done.unfinished) == set(exact.unfinished)
+    assert columns(simulate(told, "planner", **QUICK).log) == columns(done.log)
+
+
+def test_wake_ups_for_overruns_end_at_late_seconds_and_for_short_jobs() -> None:
+    for arrival, seconds in ((1e12, 1e-6), (0.0, 1e-9), (3e15, 5.0)):
+        jobs = [
+            job("a", arrival, "7g.40gb", seconds * 1000, declared={7: seconds}),
+            job("b", arrival, "7g.40gb", seconds, declared={7: seconds * 1000}),
+        ]
+        done = simulate(trace(*jobs, costs=NO_COSTS), "planner", **QUICK)
+        assert done.unfinished == ()

@@ -58,7 +58,7 @@ def mixed_trace(seed: int) -> Trace:
         if draw.random() < 0.2:
             factor = draw.uniform(0.5, 2)
             more["declared"] = {k: {size: s * factor for size, s in own.items()} for k, own in times.items()}
-        jobs.append(Job(f"job-{number}", arrival, times, asked or None, **more))  # type: ignore[arg-type]  # drawn
+        jobs.append(Job(f"job-{number}", arrival, times, asked or None, **more))
     gpus = sum(pool.count or 0 for pool in pools)
     outages = (Outage(draw.randrange(gpus), draw.uniform(0, 20), draw.uniform(21, 60)),)
     trace = Trace(tuple(jobs), pools=tuple(pools), outages=outages if draw.random() < 0.2 else ())
@@ -169,7 +169,7 @@ def test_jobs_of_a_scheduler_that_cannot_forget_them_keep_their_kind() -> None:
 
         finished = arrived
 
-    done = simulate(_late_trace(), Plain())  # type: ignore[arg-type]  # what it lacks is not asked for
+    done = simulate(_late_trace(), Plain())
     assert list(done.log.finished) == [300.0, 40.0, 310.0, 320.0]
 
 

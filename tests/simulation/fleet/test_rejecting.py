@@ -2,28 +2,16 @@
 
 import dataclasses
 
+import online_worlds
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from online_worlds import (
-    NO_COSTS,
-    PLAIN_COSTS,
-    Careless,
-    RejectingChaos,
-    arrivals,
-    assert_sound,
-    audit,
-    columns,
-    job,
-    trace,
-    traces,
-)
+from online_worlds import NO_COSTS, Careless, RejectingChaos, arrivals, assert_sound, columns, job, trace, traces
 
-from mig_opt import FleetState, HeldInstance, InputError, Job, Simulation, Trace, get_gpu, methods, simulate
+from mig_opt import FleetState, HeldInstance, InputError, Job, Simulation, Trace, methods, simulate
 from mig_opt.files.fleet.traces import log_entries
 from mig_opt.simulation import Cluster, Policy, check_log
 
-A100 = get_gpu("A100")
 NAMES = [policy.name for policy in methods("simulate") if policy.name != "planner"]
 
 
@@ -70,7 +58,7 @@ def test_who_runs_out_of_memory_needs_another_place_at_once() -> None:
 
 
 def test_jobs_of_a_state_are_not_turned_away() -> None:
-    state = FleetState(A100, 1, (HeldInstance(0, "4g.20gb", 0),))
+    state = FleetState(online_worlds.A100, 1, (HeldInstance(0, "4g.20gb", 0),))
     done = simulate(trace(*arrivals("4g.20gb", "3g.20gb")), "first-fit", state=state, busy_until=40.0, reject=True)
     assert done.rejected == ("a",)
 
@@ -106,7 +94,7 @@ def check(policy: str | Policy, trace: Trace) -> Simulation:
 
 def waits_for_nobody(cluster: Cluster) -> None:
     """Only within a moment in which jobs arrive."""
-    audit(cluster)
+    online_worlds.audit(cluster)
     assert not cluster.waiting or any(job.arrival == cluster.now for job in cluster.trace.jobs)
 
 
@@ -124,5 +112,5 @@ def test_each_policy(name: str, trace: Trace) -> None:
 def test_on_a_fleet_with_room_for_all_nobody_is_turned_away(trace: Trace, name: str) -> None:
     """There are as many GPUs as jobs, and every job can run on a GPU of its own."""
     jobs = tuple(dataclasses.replace(job, memory_growth=(), memory_gb=None) for job in trace.jobs)
-    trace = trace.replace(jobs=jobs, gpus=len(jobs), operations=PLAIN_COSTS)
+    trace = trace.replace(jobs=jobs, gpus=len(jobs), operations=online_worlds.PLAIN_COSTS)
     assert simulate(trace, name, reject=True).rejected == ()

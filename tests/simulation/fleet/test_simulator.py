@@ -1,30 +1,28 @@
-"""The rules of the simulator on traces of a few jobs, by hand. A creation takes 1 s, a destruction 0.5 s."""
+"""The rules of the simulator on traces of a few jobs, by hand; a creation takes 1 s, a destruction 0.5 s."""
 
 import math
 from typing import Any
 
 import pytest
-from online_worlds import NO_COSTS, Scripted, Step, job, operations, place, rows, trace
+from hypothesis import given
+from hypothesis import strategies as st
+from online_worlds import NO_COSTS, TABLES, Scripted, Step, job, operations, place, rows, trace
 from online_worlds import run as run_policy
 
-from mig_opt import InputError, Job, PolicyError, Simulation, Trace, simulate
-from mig_opt.simulation import Cluster, Policy
+from mig_opt import InputError, PolicyError, Simulation, Trace, simulate
+from mig_opt.gpu.geometry import GpuState
+from mig_opt.simulation import Cluster, Job, Policy
+from mig_opt.simulation.fleet.instances import Ranking
 
 
 def run(wanted: Trace, places: dict[str, tuple[int, str]], *steps: tuple[float, Step]) -> Simulation:
     return run_policy(Scripted(places, steps), wanted)
 
 
-# Instances and the driver
-
-
 def test_in_the_same_moment_room_is_made_before_it_is_asked_for() -> None:
     wanted = trace(job("a", 0, "7g.40gb", 5), job("b", 5, "7g.40gb", 5), costs=NO_COSTS)
     done = run(wanted, {"a": (0, "7g.40gb@0"), "b": (0, "7g.40gb@0")})
     assert [row[3:5] for row in rows(done.log)] == [(0, 5), (5, 10)]
-
-
-# Rates
 
 
 def bound(name: str, arrival: float, seconds: float, demand: float, sensitivity: float = 1.0) -> Job:
@@ -68,9 +66,6 @@ def test_what_a_policy_sees() -> None:
     ]  # fmt: skip
 
 
-# Migration
-
-
 def test_who_follows_a_migrating_job_waits_until_it_has_left() -> None:
     done = run(
         trace(job("a", 0, "3g.20gb", 10), job("b", 5.25, "4g.20gb", 1), job("c", 0, "1g.5gb", 1), gpus=2),
@@ -94,9 +89,6 @@ def test_when_an_instance_is_ready() -> None:
     run(trace(job("a", 0, "2g.10gb", 9)), {"a": (0, "2g.10gb@0")}, (4, move))
     # The replica is created from 4 to 5, when a leaves 2g@0; 1g@6 from 5 to 6.
     assert seen == [6, 5, 5, 6]
-
-
-# Memory, stops
 
 
 def test_a_job_fails_where_it_needs_more_memory_than_there_is() -> None:
@@ -138,9 +130,6 @@ def test_a_job_that_fails_too_often_is_given_up() -> None:
     done = simulate(trace(job("a", 0, "1g.5gb", 8, memory_gb=6.0)), policy, failure_limit=3)
     assert [row[5] for row in rows(done.log)] == ["OUT_OF_MEMORY"] * 3
     assert (done.unfinished, policy.heard) == (("a",), [("gave up", 0, 1)])
-
-
-# Ends
 
 
 def test_a_policy_that_wakes_up_in_ever_the_same_moment_is_stopped() -> None:
@@ -186,9 +175,6 @@ def test_a_policy_that_only_wakes_up_comes_to_an_end() -> None:
     done = simulate(trace(job("a", 0, "1g.5gb", 3)), Sleepless())
     assert done.unfinished == ("a",)
     assert rows(done.log) == []
-
-
-# Mistakes
 
 
 @pytest.mark.parametrize(
@@ -261,6 +247,48 @@ def test_wrong_arguments() -> None:
         (Scripted, {}, "policy: must be the name of a policy or an object"),
     ):
         with pytest.raises(InputError, match=message):
-            simulate(wanted, policy, **options)  # type: ignore[arg-type]
+            simulate(wanted, policy, **options)
     with pytest.raises(InputError, match="trace: must be a Trace"):
-        simulate("trace.json")  # type: ignore[arg-type]
+        simulate("trace.json")
+
+
+def busy(*names: str) -> int:
+    return TABLES.mask(map(place, names))
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.sampled_from(["", "1g.5gb@0", "4g.20gb@0", "7g.40gb@0"])), max_size=60))
+def test_ranking_against_a_search(changes: list[tuple[int, str]]) -> None:
+    """After any changes, asked now and then: the least key, then the least index; refused ones stay in the order."""
+    pool = TABLES
+    states = [pool.state(0, 0)] * 6
+
+    def key(state: GpuState, profile: int) -> int | None:
+        return state.usage.used_compute if state.usage.available[profile] else None
+
+    ranking = Ranking(states, key)
+    for number, (gpu, name) in enumerate(changes):
+        states[gpu] = pool.state(busy(name) if name else 0, 0)
+        ranking.changed.add(gpu)
+        profile = number % 6
+        order = sorted((found, gpu) for gpu, state in enumerate(states) if (found := key(state, profile)) is not None)
+        if number % 3 == 0:
+            assert ranking.best(profile) == (order[0][1] if order else None)
+        elif number % 3 == 1:
+            seen: list[int] = []
+            assert ranking.first(profile, lambda gpu, seen=seen: bool(seen.append(gpu)), below=4) is None
+            assert seen == [gpu for found, gpu in order if found < 4]
+        else:
+            odd = [gpu for _, gpu in order if gpu % 2]
+            assert ranking.first(profile, lambda gpu: gpu % 2 == 1, below=100) == (odd[0] if odd else None)
+
+
+def test_a_ranking_does_not_grow_without_end() -> None:
+    pool = TABLES
+    states = [pool.state(0, 0)] * 2
+    ranking = Ranking(states, lambda state, profile: state.usage.used_compute)
+    for _ in range(5000):
+        for mask in (busy("1g.5gb@0"), 0):
+            states[1] = pool.state(mask, 0)
+            ranking.changed.add(1)
+            assert ranking.best(5) == 0
+    assert len(ranking._orders[5][0]) < 2000

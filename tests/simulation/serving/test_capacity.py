@@ -1,7 +1,12 @@
-"""Capacities under a promise: what they mean, what pooling gains, and the search for them."""
+"""Capacities under a promise: what they mean, what pooling gains, the search for them, and what is kept of them."""
 
+import contextlib
 import dataclasses
 import math
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,10 +16,12 @@ from hypothesis import strategies as st
 
 from mig_opt import Arrivals, Batching, Point, Promise, RateTable
 from mig_opt.api.deploy.capacities import capacity_in_service
+from mig_opt.simulation.serving import capacity_cache
 from mig_opt.simulation.serving.capacity import CAPACITY_ERROR, held_rate, late_alone, pool_capacity
+from mig_opt.simulation.serving.capacity_cache import remembered
 from mig_opt.simulation.serving.queues import LATE_REQUESTS, REQUESTS
 from mig_opt.simulation.serving.requests import worker_at
-from mig_opt.simulation.serving.service import Router, ServedRequests, Worker
+from mig_opt.simulation.serving.service import ServedRequests, Worker
 
 POINT = Point(1, 8, 2, 400.0, 0.04)
 
@@ -23,11 +30,11 @@ def servers(point: Point, slo: float, batching: Batching | None = None) -> tuple
     return (worker_at(point, slo, batching or Batching()),)
 
 
-def late_share(points, slo, rate, seed=1, requests=400_000, router=Router.LEAST_WORK) -> float:
+def late_share(points, slo, rate, seed=1, requests=400_000) -> float:
     rng = np.random.default_rng(seed)
     seconds = requests / rate
     workers = [worker_at(point, slo, Batching()) for point in points]
-    served = ServedRequests(workers, slo, (0.1 * seconds, seconds), router=router, rng=rng)
+    served = ServedRequests(workers, slo, (0.1 * seconds, seconds), rng=rng)
     served.run(Arrivals("poisson").stream("a", rate, seconds, rng))
     counts = served.counted.batches.sum(axis=0)
     return counts[LATE_REQUESTS] / counts[REQUESTS]
@@ -42,20 +49,6 @@ def test_a_capacity_is_where_the_promise_ends(slo, segments):
     assert 0.5 < capacity / (400 * segments) < 1
     assert late_share([POINT] * segments, slo, capacity * (1 - CAPACITY_ERROR), requests=4_000_000) <= 0.01
     assert late_share([POINT] * segments, slo, min(capacity * 1.04, 399.5 * segments)) > 0.01
-
-
-def test_an_md1_queue_has_the_capacity_of_theory():
-    """Batches of one and no wait: 99 % of the requests within 3 services up to a load of 0.47 (Crommelin)."""
-    point, promise = Point(1, 1, 1, 1.0, 1.0), Promise(0.99, reserve=0.0)
-    # Simulations allow for 0.8 of the late requests.
-    low, high = 0.3, 0.7
-    while high - low > 1e-6:
-        middle = (low + high) / 2
-        # P(wait <= 2) of M/D/1.
-        terms = [1.0, middle * -1, (middle * 0) ** 2 / 2]
-        share = (1 - middle) * sum(term * np.exp(middle * (2 - k)) for k, term in enumerate(terms))
-        low, high = (middle, high) if share >= 0.992 else (low, middle)
-    assert pool_capacity(point, 3.0, 1, promise) == pytest.approx(low, rel=0.015)
 
 
 @pytest.mark.parametrize("share", [0.99, 0.999, 0.9999])
@@ -112,18 +105,6 @@ def test_segments_together_hold_the_sum_of_what_they_hold_alone(figures):
         assert held_rate(workers, 0.1, promise) >= total * 0.99
 
 
-@pytest.mark.deep
-def test_split_at_random_the_sum_is_kept_too():
-    """Thinned Poisson arrivals are Poisson arrivals: what theory says of the sum."""
-    points = [POINT, Point(1, 1, 1, 90.0, 0.011), Point(1, 16, 1, 380.0, 0.042)]
-    promise = Promise(0.99)
-    capacities = [pool_capacity(point, 0.1, 1, promise) for point in points]
-    # Each gets its share of the requests: at most its capacity by the least ratio to its throughput.
-    ratio = min(c / p.throughput for c, p in zip(capacities, points, strict=True))
-    rate = ratio * sum(point.throughput for point in points)
-    assert late_share(points, 0.1, rate, router=Router.RANDOM) <= 0.01
-
-
 def test_a_service_gets_the_capacity_of_as_many_segments_as_it_needs():
     few, many = (capacity_in_service(servers(POINT, 0.1), 0.1, rate, Promise(), 0.0) for rate in (300.0, 2500.0))
     assert few == pytest.approx(pool_capacity(POINT, 0.1, 1, Promise()))
@@ -148,3 +129,60 @@ def test_wrong_promises_are_refused(figures, path):
 
 def test_wrong_arguments_are_refused_all_at_once():
     assert wrong_paths(pool_capacity, "1g", 0.0, 0, 0.99) == ["slo", "segments", "point", "promise"]
+
+
+@pytest.fixture
+def file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setenv("MIG_OPT_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "capacities.sqlite"
+
+
+def fails() -> float:
+    raise AssertionError("computed again")
+
+
+def test_a_value_is_computed_once(file: Path) -> None:
+    assert remembered(("a", POINT), lambda: 1.5) == 1.5
+    assert file.is_file()
+    assert remembered(("a", POINT), fails) == 1.5
+    assert remembered(("a", Point(1, 8, 2, 400.0, 0.041)), lambda: 2.5) == 2.5
+
+
+def test_another_method_computes_again(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    remembered(("a",), lambda: 1.5)
+    monkeypatch.setattr(capacity_cache, "METHOD", -1)
+    assert remembered(("a",), lambda: 2.5) == 2.5
+
+
+def test_a_capacity_is_that_of_the_simulation(file: Path) -> None:
+    alone = servers(Point(1, 8, 1, 400.0, 0.02), 0.1)
+    first, again = (capacity_in_service(alone, 0.1, 300.0, Promise(0.99), 0.0) for _ in range(2))
+    assert first == again
+    with contextlib.closing(sqlite3.connect(file)) as connection:
+        assert connection.execute("SELECT count(*) FROM capacities").fetchone()[0] >= 1
+    assert 0 < first < 400
+
+
+@pytest.mark.parametrize("content", [b"no database at all, whatever its name says" * 100, b""])
+def test_a_damaged_file_is_written_anew(file: Path, content: bytes) -> None:
+    file.parent.mkdir()
+    file.write_bytes(content)
+    assert remembered(("a",), lambda: 1.5) == 1.5
+    assert remembered(("a",), fails) == 1.5
+
+
+def test_a_folder_that_cannot_be_used_does_no_harm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("MIG_OPT_CACHE", str(tmp_path / "file"))
+    assert [remembered(("a",), lambda: 1.5) for _ in range(2)] == [1.5, 1.5]
+
+
+def test_processes_write_at_the_same_time(file: Path) -> None:
+    code = (
+        "import sys; from mig_opt.simulation.serving.capacity_cache import remembered\n"
+        "for number in range(20): remembered((sys.argv[1], number), lambda: float(number))"
+    )
+    processes = [subprocess.Popen([sys.executable, "-c", code, name]) for name in "ab"]
+    assert [process.wait() for process in processes] == [0, 0]
+    assert all(remembered((name, number), lambda: -1.0) in {number, -1.0} for name in "ab" for number in range(20))
+    assert remembered(("a", 19), fails) == 19.0

@@ -161,13 +161,11 @@ def test_a_promise_is_kept_and_what_costs_less_does_not_keep_it(slos: dict[str, 
     demand = language_model(**slos)
     for share in (0.9, 0.99):
         result = deploy_with_promise(demand, share)
-        assert result.deployment is not None
         assert result.status.value == "optimal"
         assert simulate_requests(demand, result.deployment, seconds=4000, seed=7).keeps(share)
         # Capacities are below the throughputs by what queues need, more for a greater share and for more SLOs.
         assert all(0.5 < one.capacity / one.throughput <= 1 for one in result.capacities)
     plain = deploy(demand).deployment
-    assert plain is not None
     assert not simulate_requests(demand, plain, seconds=4000, seed=7).keeps(0.99)
 
 

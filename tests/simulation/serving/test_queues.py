@@ -95,9 +95,6 @@ def test_a_long_queue_gets_more_room_and_keeps_its_order():
     assert served.counted.totals[0] == pytest.approx(sum(n + 1 - n / 1000 for n in range(5000)))
 
 
-# Theory
-
-
 def simulated(worker: Worker, rate: float, requests: float, spread: float = 0.0, seed: int = 1):
     seconds = requests / rate
     rng = np.random.default_rng(seed)

@@ -125,44 +125,12 @@ def overlap_operations(batch: Batch, schedule: Schedule, data: st.DataObject) ->
     return schedule.replace(operations=operations)
 
 
-def stretch_run(batch: Batch, schedule: Schedule, data: st.DataObject) -> Schedule:
-    index = pick(data, range(len(schedule.runs)))
-    return change_run(schedule, index, end=schedule.runs[index].end + 0.001)
-
-
-def stretch_operation(batch: Batch, schedule: Schedule, data: st.DataObject) -> Schedule:
-    operations = list(schedule.operations or ())
-    index = pick(data, range(len(operations)))
-    operations[index] = replace(operations[index], begin=operations[index].begin + 0.001)
-    return schedule.replace(operations=operations)
-
-
-def drop_run(batch: Batch, schedule: Schedule, data: st.DataObject) -> Schedule:
-    runs = list(schedule.runs)
-    del runs[pick(data, range(len(runs)))]
-    return schedule.replace(runs=runs)
-
-
-def repeat_run(batch: Batch, schedule: Schedule, data: st.DataObject) -> Schedule:
-    return schedule.replace(runs=(*schedule.runs, schedule.runs[pick(data, range(len(schedule.runs)))]))
-
-
-def change(batch: Batch, schedule: Schedule, data: st.DataObject, **changes: object) -> Schedule:
-    return change_run(schedule, pick(data, range(len(schedule.runs))), **changes)
-
-
 MUTATIONS: dict[str, tuple[Mutation, set[str]]] = {
     "shift run": (shift_run, {"run-outside-instance"}),
     "drop creation": (partial(drop, "create"), {"run-without-instance", "run-outside-instance"}),
     "drop destruction": (partial(drop, "destroy"), {"instances-overlap", "too-many-instances", "create-twice"}),
     "swap placement": (swap_placement, {"run-without-instance"}),
     "overlap operations": (overlap_operations, {"operations-overlap"}),
-    "stretch run": (stretch_run, {"wrong-duration"}),
-    "stretch operation": (stretch_operation, {"operation-duration"}),
-    "drop run": (drop_run, {"missing-task"}),
-    "repeat run": (repeat_run, {"repeated-task"}),
-    "rename run": (partial(change, task="nobody"), {"unknown-task"}),
-    "move run": (partial(change, gpu=2), {"unknown-gpu"}),
 }
 
 

