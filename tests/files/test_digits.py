@@ -50,7 +50,7 @@ CASES = {name: (text, read) for name, text, read in cases()}
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_any_number_may_have_thousands_of_digits(name: str, tmp_path: Path) -> None:
+def test_any_number_may_have_thousands_of_digits(name, tmp_path):
     """Python reads no such integers: a file is refused with a place, or the number is in a text and does not count."""
     text, read = CASES[name]
     numbers = list(re.finditer(r"[0-9]+", text))
@@ -66,7 +66,7 @@ def test_any_number_may_have_thousands_of_digits(name: str, tmp_path: Path) -> N
     assert refused
 
 
-def test_a_study_tells_the_line(tmp_path: Path) -> None:
+def test_a_study_tells_the_line(tmp_path):
     path = tmp_path / "study.toml"
     path.write_text(f'schema = "mig-opt/study/1"\nname = "x"\ntime_limit_s = {HUGE}\n')
     with pytest.raises(InputError, match="line 3: has an integer of more than 4300 digits"):
@@ -74,13 +74,13 @@ def test_a_study_tells_the_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", ["١٢", "\uff11", "1_0", "0x10", "1,5", "1e", ".", "--1", "1 0", "²"])
-def test_no_number(number: str, tmp_path: Path) -> None:
+def test_no_number(number, tmp_path):
     assert number_in(number) == number
     with pytest.raises(InputError, match=f'line 2, t1_s: must be a number, is "{number}"'):
         of_path(TABLES["batch"], tmp_path / "batch.csv", f'task,t1_s\na,"{number}"\n')
 
 
 @pytest.mark.parametrize("number", ["12", "+3", "-0", "1.", ".5", "-2.5e3", "1E+2", "1e999"])
-def test_a_number(number: str) -> None:
+def test_a_number(number):
     assert number_in(number) == float(number)
     assert isinstance(number_in(number), int) == number.lstrip("+-").isdigit()

@@ -40,12 +40,12 @@ def keys_known(schema: dict[str, Any]) -> set[str]:
     return {key for shape in (schema, *schema["$defs"].values()) for key in shape.get("properties", ())}
 
 
-def test_there_is_one_of_each_kind() -> None:
+def test_there_is_one_of_each_kind():
     assert {path.stem for path in STORED} == KINDS.keys() - LATER_KINDS
 
 
 @pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
-def test_files_of_the_first_release_are_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_the_first_release_are_read(path, monkeypatch):
     """Do not change the files: users have such."""
     monkeypatch.chdir(FOLDER)  # the study names the batch beside it
     document = json.loads(path.read_text(encoding="utf-8"))
@@ -56,7 +56,7 @@ def test_files_of_the_first_release_are_read(path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
-def test_they_have_every_key_of_that_time(path: Path) -> None:
+def test_they_have_every_key_of_that_time(path):
     """A key that is new belongs into ``LATER``; one that is gone makes a file unreadable."""
     kind: Any = path.stem
     known, of_gpus = keys_known(schema(kind)), keys_known(schema("gpu"))  # which files of that time only name

@@ -1,20 +1,23 @@
-"""Models of GPUs as files, and in place of names in other files."""
+"""Models of GPUs as files and in place of names in other files, and files of operation costs."""
 
 import dataclasses
 import json
 import pickle
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from documents import COSTS, complaints
+from refusals import refused
 
-from mig_opt import Batch, Deployment, FleetState, GpuModel, InputError, catalogue, get_gpu, load, read, write
+from mig_opt import Deployment, FleetState, GpuModel, catalogue, get_gpu, load, read, write
 from mig_opt.files.batch.batches import BATCH
+from mig_opt.files.costs import COSTS as COSTS_FILE
 from mig_opt.files.kinds import GPU
 from mig_opt.files.serving.demands import DEMAND
 from mig_opt.files.serving.deployments import DEPLOYMENT
 from mig_opt.files.serving.profiles import PROFILES
+from mig_opt.gpu.catalogue import cost_tables, get_costs
 from mig_opt.serving.demand import Demand, GpuPool, Service
 from mig_opt.serving.deployment import Segment
 from mig_opt.serving.profile_table import Point, ProfileTable
@@ -22,18 +25,16 @@ from mig_opt.serving.profile_table import Point, ProfileTable
 OWN = dataclasses.replace(get_gpu("A30"), name="F30", label="NVIDIA F30", aliases=("F-30",))
 
 
-def complaints(document: object) -> list[str]:
-    with pytest.raises(InputError) as error:
-        GPU.from_json(json.dumps(document))
-    return [str(problem) for problem in error.value.problems]
+def of_model(document: object) -> list[str]:
+    return complaints(GPU.from_json, json.dumps(document))
 
 
 @pytest.mark.parametrize("gpu", catalogue(), ids=lambda gpu: gpu.name)
-def test_what_the_catalogue_has_can_be_in_a_file(gpu: GpuModel) -> None:
+def test_what_the_catalogue_has_can_be_in_a_file(gpu):
     assert GPU.from_json(GPU.to_json(gpu)) is gpu
 
 
-def test_costs_that_are_left_out_are_assumed_and_say_so() -> None:
+def test_costs_that_are_left_out_are_assumed_and_say_so():
     document = GPU.document(dataclasses.replace(OWN, name="G30", aliases=()))
     del document["operation_costs"]
     document["profiles"][-1] |= {"compute_slices": 9}
@@ -45,20 +46,18 @@ def test_costs_that_are_left_out_are_assumed_and_say_so() -> None:
     assert costs.source.endswith("measured on H100; assumed for G30, which nobody has measured, 9g taken as 7g")
 
 
-def test_a_name_stands_for_one_model_only(tmp_path: Path) -> None:
+def test_a_name_stands_for_one_model_only(tmp_path):
     write(OWN, tmp_path / "f30.json")
     assert read(GpuModel, tmp_path / "f30.json") == OWN == get_gpu("f-30")
     other = GPU.document(OWN) | {"label": "another"}
-    assert complaints(other) == [
+    assert of_model(other) == [
         "aliases[0]: 'F-30' is the name of another GPU; choose another one",
         "name: 'F30' is the name of another GPU; choose another one",
     ]
 
 
-def test_files_have_the_model_where_the_name_comes_first() -> None:
-    batch = load("rodinia-a30")
-    assert isinstance(batch, Batch)
-    own = batch.replace(gpu=OWN)
+def test_files_have_the_model_where_the_name_comes_first():
+    own = load("rodinia-a30").replace(gpu=OWN)
     assert BATCH.document(own)["gpu"] == GPU.document(OWN)
     assert BATCH.from_json(BATCH.to_json(own), name=own.name) == own
     segments = Segment("chat", 0, "2g.12gb", 0, 8, 1, 100.0, 0.1), Segment("chat", 2, "2g.12gb", 0, 8, 1, 100.0, 0.1)
@@ -77,9 +76,7 @@ def test_files_have_the_model_where_the_name_comes_first() -> None:
         assert DEMAND.from_json(DEMAND.to_json(demand)) == demand
 
 
-def test_files_may_name_the_file_of_a_model_from_their_own_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_may_name_the_file_of_a_model_from_their_own_folder(tmp_path, monkeypatch):
     folder = tmp_path / "models"
     folder.mkdir()
     write(OWN, folder / "f30.json")
@@ -88,15 +85,14 @@ def test_files_may_name_the_file_of_a_model_from_their_own_folder(
     (tmp_path / "state.json").write_text(json.dumps(state))
     assert read(FleetState, tmp_path / "state.json").gpu == OWN
     (tmp_path / "state.json").write_text(json.dumps(state | {"gpu": "f30.json"}))
-    with pytest.raises(InputError, match=r"gpu: f30.json: no such file"):
-        read(FleetState, tmp_path / "state.json")
+    refused(read, FleetState, tmp_path / "state.json", match=r"gpu: f30.json: no such file")
     (folder / "f30.json").write_text(json.dumps(GPU.document(OWN) | {"memory_gb": -1}))
     (tmp_path / "state.json").write_text(json.dumps(state))
-    with pytest.raises(InputError, match=r"gpu: models/f30.json: memory_gb: must be a finite number of GB > 0"):
-        read(FleetState, tmp_path / "state.json")
+    said = r"gpu: models/f30.json: memory_gb: must be a finite number of GB > 0"
+    refused(read, FleetState, tmp_path / "state.json", match=said)
 
 
-def test_the_files_of_a_study_may_be_for_the_gpu_of_a_file(tmp_path: Path) -> None:
+def test_the_files_of_a_study_may_be_for_the_gpu_of_a_file(tmp_path):
     from mig_opt.studies import read_study, run_study
 
     write(OWN, tmp_path / "f30.json")
@@ -109,21 +105,37 @@ def test_the_files_of_a_study_may_be_for_the_gpu_of_a_file(tmp_path: Path) -> No
     assert [row.outcome.makespan for row in rows] == [2.13]
 
 
-def test_another_process_knows_a_gpu_that_comes_to_it() -> None:
+def test_another_process_knows_a_gpu_that_comes_to_it():
     data = pickle.dumps(dataclasses.replace(OWN, name="K30", aliases=()))
     program = f"import pickle; from mig_opt import get_gpu; print(pickle.loads({data!r}) is get_gpu('K30'))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "True\n"
 
 
-def test_problems_are_the_same_where_nothing_else_has_been_read(tmp_path: Path) -> None:
+def test_problems_are_the_same_where_nothing_else_has_been_read(tmp_path):
     document = GPU.document(OWN)
     document["operation_costs"] = {"create": {"1": True, "2": 0.1, "4": 0.1}}
     path = tmp_path / "f30.json"
     path.write_text(json.dumps(document))
     program = f"from mig_opt import GpuModel, read; read(GpuModel, {str(path)!r})"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
-    for complaint in complaints(document):
+    for complaint in of_model(document):
         assert complaint in done.stderr
     assert "operation_costs.create.1: must be a number, is true" in done.stderr
     assert 'operation_costs.destroy: is missing; add it, for example "destroy": {"1": ' in done.stderr
+
+
+@pytest.mark.parametrize("name", cost_tables())
+def test_written_and_read_back(tmp_path, name):
+    costs, path = get_costs(name, "H100"), tmp_path / "costs.json"
+    COSTS_FILE.write(costs, path, gpu=get_gpu("H100"))
+    assert COSTS_FILE.read(path) == costs
+    assert json.loads(path.read_text())["gpu"] == "H100-80GB"
+
+
+def test_for_another_gpu_that_has_other_sizes():
+    assert COSTS_FILE.from_json(json.dumps(COSTS)).create == {1: 0.11, 2: 1.0, 4: 0.13}
+    assert complaints(COSTS_FILE.from_json, json.dumps(COSTS), gpu="A100") == [
+        "create: has no seconds for size 3, 7 of A100-40GB; add them",
+        "destroy: has no seconds for size 3, 7 of A100-40GB; add them",
+    ]

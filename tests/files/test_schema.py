@@ -23,7 +23,7 @@ def places_in(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize(
     "kind", [pytest.param(kind, marks=pytest.mark.deep) if kind == "study" else kind for kind in DOCUMENTS]
 )
-def test_schema_and_reader_agree(kind: Any) -> None:
+def test_schema_and_reader_agree(kind):
     """Put wrong and right values everywhere: what the schema refuses the reader refuses, and the other way round."""
     stated, read = schema(kind), READERS[kind]
     values = [DELETE, None, True, 0, -1, 2, 2.5, "", "x", "create", [], {}, {"1": 1.0}, {"x": 1}, {"1": 0}]
@@ -65,7 +65,7 @@ def test_schema_and_reader_agree(kind: Any) -> None:
     assert accepted > 10
 
 
-def test_every_kind_has_a_document_to_test_it_with() -> None:
+def test_every_kind_has_a_document_to_test_it_with():
     assert set(DOCUMENTS) == set(READERS) == set(KINDS)
 
 
@@ -73,7 +73,7 @@ SERVING = DOCS / "reference" / "service-files.md"
 
 
 @pytest.mark.skipif(not SERVING.is_file(), reason="the tests run without the checkout")
-def test_the_files_in_the_docs_are_what_they_say() -> None:
+def test_the_files_in_the_docs_are_what_they_say():
     blocks = re.findall(r"^```json\n(.*?)^```", SERVING.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     documents = [document for document in map(json.loads, blocks) if "schema" in document]
     kinds = [document["schema"].split("/")[1] for document in documents]

@@ -4,7 +4,6 @@ import json
 import signal
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -47,14 +46,6 @@ def called(capsys: pytest.CaptureFixture[str], *arguments: object) -> Outcome:
     code = ending.value.code or 0
     assert isinstance(code, int)
     return Outcome(code, *capsys.readouterr())
-
-
-def without_operations(plan: Path) -> Path:
-    content = json.loads(plan.read_text())
-    del content["operations"]
-    path = plan.with_name("bare.json")
-    path.write_text(json.dumps(content))
-    return path
 
 
 def method_that(monkeypatch: pytest.MonkeyPatch, runner: Callable[[Any, Control[Any]], None]) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from mig_opt.errors import InputError
 from mig_opt.files import KINDS
+from mig_opt.files.schema import schema
 from mig_opt.gpu.model import KNOWN
 from mig_opt.method.functions import imported
 from mig_opt.studies import study_from_json
@@ -67,6 +68,20 @@ _VALIDATOR = jsonschema.validators.extend(  # to JSON Schema 1.0 is an integer, 
 def flaws(schema: dict[str, Any], value: Any) -> list[str]:
     """Check a value by a JSON Schema."""
     return [f"{flaw.json_path}: {flaw.message}" for flaw in _VALIDATOR(schema).iter_errors(value)]
+
+
+def round_trip(kind: Any, value: Any) -> str:
+    """Write a value as a file of a kind, which reads and describes it, and return the text."""
+    text: str = kind.to_json(value)
+    assert kind.from_json(text) == value == kind.from_json(json.loads(text))
+    assert flaws(schema(kind.name), json.loads(text)) == []
+    return text
+
+
+def text_file(folder: Path, text: str, name: str = "table.csv") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8", newline="")
+    return path
 
 
 seconds = st.floats(min_value=1e-9, max_value=1e12)

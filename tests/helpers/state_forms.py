@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
+import documents
 
-from mig_opt import InputError
+from mig_opt import FleetState
 from mig_opt.operations.observe.sightings import Source
 from mig_opt.operations.observe.state_import import Format, StateImport, import_state
 
@@ -20,10 +20,13 @@ def state_from_text(text: str, form: Format | None = None, **options: Any) -> St
     return import_state(Source(text), format=form, **options)
 
 
+def places(state: FleetState, *, idle: bool | None = None) -> list[tuple[int, str, int]]:
+    """Places of the instances of a state: of all of them, or of those that are idle, or not."""
+    return [(held.gpu, held.profile, held.start) for held in state.instances if idle in (None, held.idle)]
+
+
 def complaints(text: str, form: Format | None = None, **options: Any) -> list[str]:
-    with pytest.raises(InputError) as error:
-        state_from_text(text, form, **options)
-    return [str(problem) for problem in error.value.problems]
+    return documents.complaints(state_from_text, text, form, **options)
 
 
 def node(name: str, product: str, gpus: int, *labels: str, capacity: str = "", **counts: int) -> dict[str, Any]:

@@ -1,9 +1,8 @@
 """Journals of executions: read as they were written, whatever was killed in between; damaged lines are told."""
 
-from pathlib import Path
-
 import pytest
 import tiny
+from refusals import refused
 
 from mig_opt.batch.journal import Commands, Event, Journal
 from mig_opt.errors import InputError
@@ -35,7 +34,7 @@ EVENTS = [
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path):
     path = tmp_path / "run.journal"
     with JournalFile(path, Journal(tiny.BATCH, tiny.BEST, COMMANDS, ("GPU-1",), "/work")) as file:
         for event in EVENTS:
@@ -43,7 +42,7 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def test_what_was_written_is_read(path: Path) -> None:
+def test_what_was_written_is_read(path):
     found = read_journal(path)
     assert (found.batch, found.batch.name, found.schedule) == (tiny.BATCH, "tiny", tiny.BEST)
     assert (found.commands, found.gpus, found.folder) == (COMMANDS, ("GPU-1",), "/work")
@@ -52,7 +51,7 @@ def test_what_was_written_is_read(path: Path) -> None:
     assert found.ended
 
 
-def test_the_schedule_as_it_was(path: Path) -> None:
+def test_the_schedule_as_it_was(path):
     journal = read_journal(path)
     batch, schedule = journal.measured()
     assert validate(batch, schedule).valid
@@ -85,7 +84,7 @@ def test_a_run_that_ended_before_it_began_by_the_clock_of_files(path: Path) -> N
     assert validate(*journal.measured()).valid
 
 
-def test_a_line_that_was_not_finished_is_left_out_and_then_dropped(path: Path) -> None:
+def test_a_line_that_was_not_finished_is_left_out_and_then_dropped(path):
     whole = path.read_bytes()
     for cut in (1, 20, len(whole.splitlines(keepends=True)[-1]) - 1):
         path.write_bytes(whole[:-cut])
@@ -95,21 +94,17 @@ def test_a_line_that_was_not_finished_is_left_out_and_then_dropped(path: Path) -
         assert path.read_bytes() == whole
 
 
-def test_files_that_are_there_or_not(path: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="exists already; go on with it by --resume"):
-        JournalFile(path, read_journal(path))
-    with pytest.raises(InputError, match="no such file"):
-        JournalFile(tmp_path / "none")
-    with pytest.raises(InputError, match="no such folder"):
-        JournalFile(tmp_path / "none" / "run.journal", read_journal(path))
+def test_files_that_are_there_or_not(path, tmp_path):
+    refused(JournalFile, path, read_journal(path), match="exists already; go on with it by --resume")
+    refused(JournalFile, tmp_path / "none", match="no such file")
+    refused(JournalFile, tmp_path / "none" / "run.journal", read_journal(path), match="no such folder")
     with JournalFile(path), pytest.raises(InputError, match="is in use"):
         JournalFile(path)
     (tmp_path / "empty").touch()
-    with pytest.raises(InputError, match="has no line that is complete"):
-        read_journal(tmp_path / "empty")
+    refused(read_journal, tmp_path / "empty", match="has no line that is complete")
     assert not is_journal(tmp_path / "empty")
 
 
-def test_a_last_line_that_ends_within_a_letter_is_left_out(path: Path) -> None:
+def test_a_last_line_that_ends_within_a_letter_is_left_out(path):
     path.write_bytes(path.read_bytes() + '{"kind": "run", "task": "ü'.encode()[:-1])
     assert read_journal(path).events == EVENTS

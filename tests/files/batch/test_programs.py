@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import tiny_batches
 
-from mig_opt import Batch, solve
+from mig_opt import solve
 from mig_opt.batch.schedule import Schedule
 from mig_opt.files.batch.programs import export_model
 from mig_opt.instances.bundled import load
@@ -34,7 +34,7 @@ def optimum(path: Path) -> float:
 
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("suffix", [".lp", ".mps", ".MPS"])
-def test_the_optimum_of_a_file_is_that_of_solve(suffix: str, strict: bool, tmp_path: Path) -> None:
+def test_the_optimum_of_a_file_is_that_of_solve(suffix, strict, tmp_path):
     path = tmp_path / f"tiny{suffix}"
     export_model(tiny.BATCH, path, strict=strict)
     if suffix != ".MPS":  # HiGHS knows the suffix in small letters only
@@ -47,7 +47,7 @@ def test_the_optimum_of_a_file_is_that_of_solve(suffix: str, strict: bool, tmp_p
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
 
-def test_pulp_reads_it_back(tmp_path: Path) -> None:
+def test_pulp_reads_it_back(tmp_path):
     path = tmp_path / "rodinia.mps"
     export_model(load("rodinia-a30"), path)
     variables, program = pulp.LpProblem.fromMPS(str(path))
@@ -57,7 +57,7 @@ def test_pulp_reads_it_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("batch", "relaxed", "true"), GAPS)
-def test_the_two_forms_may_differ(batch: Batch, relaxed: int, true: int, tmp_path: Path) -> None:
+def test_the_two_forms_may_differ(batch, relaxed, true, tmp_path):
     export_model(batch, tmp_path / "relaxed.mps")
     export_model(batch, tmp_path / "strict.mps", strict=True)
     assert optimum(tmp_path / "relaxed.mps") == pytest.approx(relaxed)
@@ -67,10 +67,8 @@ def test_the_two_forms_may_differ(batch: Batch, relaxed: int, true: int, tmp_pat
 @pytest.mark.deep
 @given(tiny_batches, st.sampled_from([".lp", ".mps"]))
 @settings(max_examples=15)
-def test_the_relaxed_optimum_is_a_bound_and_the_strict_one_a_makespan(batch: Batch, suffix: str) -> None:
+def test_the_relaxed_optimum_is_a_bound_and_the_strict_one_a_makespan(batch, suffix):
     true, far = solve(batch, "brute-force").makespan, solve(batch, "far").makespan
-    assert true is not None
-    assert far is not None
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         export_model(batch, folder / f"relaxed{suffix}")
@@ -80,7 +78,7 @@ def test_the_relaxed_optimum_is_a_bound_and_the_strict_one_a_makespan(batch: Bat
         assert true - near <= optimum(folder / f"strict{suffix}") <= far + near
 
 
-def test_an_existing_file_is_replaced_as_a_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_existing_file_is_replaced_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
     path = tmp_path / "tiny.lp"
     path.write_text("mine", encoding="utf-8")
     with monkeypatch.context() as broken:

@@ -50,13 +50,13 @@ REAL = {
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_real_figures_are_read(name: str) -> None:
+def test_real_figures_are_read(name):
     form, expected = REAL[name]
-    assert import_from(form, FILES / name, gpu="A100", size=2, batch=1) == (expected,)  # type: ignore[call-overload]
+    assert import_from(form, FILES / name, gpu="A100", size=2, batch=1) == (expected,)
     assert import_from("benchmark", FILES / name, gpu="A100", size=2, batch=1) == (expected,)
 
 
-def test_means_and_other_quantiles() -> None:
+def test_means_and_other_quantiles():
     (mean,) = import_benchmarks(FILES / "vllm.json", gpu="A100", size=2, quantile=None)
     assert mean.quantile is None
     assert mean.points[0].ttft == 0.054595611443
@@ -68,7 +68,7 @@ def test_means_and_other_quantiles() -> None:
     assert wrong == ["line 1: has no column p90 Latency (ms)"]
 
 
-def test_files_of_several_sizes_join_into_one_table_by_their_names(tmp_path: Path) -> None:
+def test_files_of_several_sizes_join_into_one_table_by_their_names(tmp_path):
     for name, batch in (("1g.5gb-b8-p2", 8), ("1g.5gb-b16-p2", 16), ("3g.20gb-b8-p1", 8)):
         path = tmp_path / "bert" / f"{name}.csv"
         path.parent.mkdir(exist_ok=True)
@@ -91,7 +91,7 @@ def test_files_of_several_sizes_join_into_one_table_by_their_names(tmp_path: Pat
     assert "9g.5gb" in found
 
 
-def test_the_same_way_in_two_files_is_told(tmp_path: Path) -> None:
+def test_the_same_way_in_two_files_is_told(tmp_path):
     copy = shutil.copy(FILES / "vllm.json", tmp_path)
     found = complaints(import_benchmarks, FILES / "vllm.json", copy, gpu="A100", size=2)
     assert found == [
@@ -100,7 +100,7 @@ def test_the_same_way_in_two_files_is_told(tmp_path: Path) -> None:
     ]
 
 
-def test_what_no_file_tells_is_asked_once_and_wrong_options_are_told_together() -> None:
+def test_what_no_file_tells_is_asked_once_and_wrong_options_are_told_together():
     found = complaints(import_benchmarks, *[FILES / "perf-analyzer.csv"] * 2, gpu="A100")
     assert [text.partition(":")[0] for text in found] == ["batch", "size"]
     wrong: dict[str, Any] = {"size": 0, "batch": -1, "quantile": 1, "model": "", "names": "{way}.csv", "format": "vlm"}
@@ -171,9 +171,7 @@ def test_what_no_file_tells_is_asked_once_and_wrong_options_are_told_together() 
         ]),
     ],
 )  # fmt: skip
-def test_all_damage_is_told_with_its_place(
-    tmp_path: Path, name: str, damage: dict[str, str], expected: list[str]
-) -> None:
+def test_all_damage_is_told_with_its_place(tmp_path, name, damage, expected):
     text = (FILES / name).read_text()
     for old, new in damage.items():
         assert old in text

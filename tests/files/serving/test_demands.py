@@ -2,10 +2,9 @@
 
 import dataclasses
 import json
-from pathlib import Path
 
 import pytest
-from documents import DELETE, POINT, SERVICES, changed, complaints, flaws
+from documents import DELETE, POINT, SERVICES, changed, complaints, flaws, round_trip, text_file
 from hypothesis import HealthCheck, given, settings
 from serving_files import demands, figures, names
 
@@ -20,23 +19,17 @@ ONE_KIND = changed(
 )
 
 
-# JSON
-
-
 @pytest.mark.deep
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(demands())
-def test_round_trip(demand: Demand) -> None:
-    text = DEMAND.to_json(demand)
-    assert DEMAND.from_json(text) == demand
-    assert DEMAND.from_json(json.loads(text)) == demand
-    assert flaws(schema("services"), json.loads(text)) == []
+def test_round_trip(demand):
+    round_trip(DEMAND, demand)
     without = DEMAND.to_json(demand, profiles=False)
     assert DEMAND.from_json(without, tables=demand.tables) == demand
     assert flaws(schema("services"), json.loads(without)) == []
 
 
-def test_defaults_are_left_out() -> None:
+def test_defaults_are_left_out():
     demand = Demand((Service("bert", 0.4, 250.0),), (BERT,), (GpuPool(A100),))
     document = json.loads(DEMAND.to_json(demand))
     assert document == {
@@ -50,7 +43,7 @@ def test_defaults_are_left_out() -> None:
     assert "pools" in json.loads(DEMAND.to_json(demand.replace(pools=(GpuPool(A100, 1),))))
 
 
-def test_tables_from_elsewhere_take_the_place_of_those_in_the_file() -> None:
+def test_tables_from_elsewhere_take_the_place_of_those_in_the_file():
     demand = DEMAND.from_json(ONE_KIND, tables=iter([VGG, BERT]))
     assert demand.tables == (VGG, BERT)
     assert DEMAND.from_json(changed(ONE_KIND, ("profiles", DELETE)), tables=[BERT]).tables == (BERT,)
@@ -59,7 +52,7 @@ def test_tables_from_elsewhere_take_the_place_of_those_in_the_file() -> None:
     ]
 
 
-def test_the_kind_of_gpu_from_elsewhere() -> None:
+def test_the_kind_of_gpu_from_elsewhere():
     # The profiles of the file stay those of the kind that was measured.
     demand = DEMAND.from_json(SERVICES, gpu="A30")
     assert demand.pools == (GpuPool(get_gpu("A30")),)
@@ -70,32 +63,23 @@ def test_the_kind_of_gpu_from_elsewhere() -> None:
     assert complaints(DEMAND.from_json, ONE_KIND, gpu="A31")[0].startswith("gpu: unknown GPU 'A31'")
 
 
-def test_a_gpu_with_the_name_of_another_cannot_be_written() -> None:
+def test_a_gpu_with_the_name_of_another_cannot_be_written():
     other = dataclasses.replace(A100, notes="another")
     demand = Demand((Service("bert", 0.4, 250.0),), (BERT,), (GpuPool(other),))
     assert complaints(DEMAND.to_json, demand)[0] == "name: 'A100-80GB' is the name of another GPU; choose another one"
 
 
-# CSV
-
-
-def csv_file(folder: Path, text: str, name: str = "services.csv") -> Path:
-    path = folder / name
-    path.write_text(text, encoding="utf-8", newline="")
-    return path
-
-
-def test_csv(tmp_path: Path) -> None:
+def test_csv(tmp_path):
     text = "\ufeffrate_rps,service,model,slo_s,min_replicas\r\n250,chat,bert,0.4,2\r\n\r\n19.5,bert,,6.5,\r\n"
-    demand = DEMAND.read(csv_file(tmp_path, text, "mine.CSV"), gpu="A100-80GB", tables=iter([BERT]))
+    demand = DEMAND.read(text_file(tmp_path, text, "mine.CSV"), gpu="A100-80GB", tables=iter([BERT]))
     assert demand.services == (Service("chat", 0.4, 250.0, "bert", 2), Service("bert", 6.5, 19.5))
     assert (demand.name, demand.pools, demand.tables) == ("mine", (GpuPool(A100),), (BERT,))
     assert (demand.rule, demand.max_processes) == (SloRule(), None)
 
 
-def test_milliseconds_are_exact(tmp_path: Path) -> None:
+def test_milliseconds_are_exact(tmp_path):
     rows = "\n".join(f"s{n},bert,{n / 10},1" for n in range(1, 500))
-    path = csv_file(tmp_path, f"service,model,slo_ms,rate_rps\n{rows}")
+    path = text_file(tmp_path, f"service,model,slo_ms,rate_rps\n{rows}")
     services = DEMAND.read(path, gpu="A100-80GB", tables=[BERT]).services
     assert [service.slo for service in services] == [float(f"{n}e-4") for n in range(1, 500)]
 
@@ -103,11 +87,11 @@ def test_milliseconds_are_exact(tmp_path: Path) -> None:
 SCENARIOS = "scenario,model,slo_latency_ms,request_rate_rps\nS1,bert,6434,19\nS2,bert,418.5,38\nS2,vgg,100,5\n"
 
 
-def test_scenarios(tmp_path: Path) -> None:
-    path = csv_file(tmp_path, SCENARIOS)
+def test_scenarios(tmp_path):
+    path = text_file(tmp_path, SCENARIOS)
     demand = DEMAND.read(path, scenario="S2", gpu="A100-80GB", tables=[BERT, VGG])
     assert demand.services == (Service("bert", 0.4185, 38.0), Service("vgg", 0.1, 5.0))
-    only = csv_file(tmp_path, "\n".join(SCENARIOS.splitlines()[:2]), "one.csv")
+    only = text_file(tmp_path, "\n".join(SCENARIOS.splitlines()[:2]), "one.csv")
     assert len(DEMAND.read(only, gpu="A100-80GB", tables=[BERT]).services) == 1
     assert "is no CSV file with a column scenario" in complaints(DEMAND.from_json, SERVICES, scenario="S1")[0]
 
@@ -118,13 +102,13 @@ def test_scenarios(tmp_path: Path) -> None:
     figures,
     figures,
 )
-def test_csv_says_what_json_says(tmp_path: Path, name: str, slo: float, rate: float) -> None:
-    path = csv_file(tmp_path, f'service,model,slo_s,rate_rps\n"{name}",bert,{slo!r},{rate!r}\n')
+def test_csv_says_what_json_says(tmp_path, name, slo, rate):
+    path = text_file(tmp_path, f'service,model,slo_s,rate_rps\n"{name}",bert,{slo!r},{rate!r}\n')
     (service,) = DEMAND.read(path, gpu="A100-80GB", tables=[BERT]).services
     assert service == Service(name, slo, rate, "bert")
 
 
-def test_slos_on_tokens_in_a_table() -> None:
+def test_slos_on_tokens_in_a_table():
     points = (Point(1, 1, 1, 74.4, 0.013, ttft=0.002, itl=0.001),)
     table = ProfileTable("bert", "A100-80GB", points, quantile=0.99, continuous=True)
     text = "service,model,slo_s,slo_ttft_ms,slo_itl_s,rate_rps\nchat,bert,0.5,20.5,,9\ncode,bert,0.5,,0.01,9\n"

@@ -4,12 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
-from documents import DELETE, POINT, PROFILES, SERVICES, changed, complaints, flaws
+from documents import DELETE, POINT, PROFILES, SERVICES, changed, complaints, round_trip, text_file
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from serving_files import gpus, names, tables
 
-from mig_opt import InputError, Point, ProfileTable, schema
+from mig_opt import InputError, Point, ProfileTable
 from mig_opt.files.serving.demands import DEMAND
 from mig_opt.files.serving.profiles import PROFILES as PROFILES_FILE
 from mig_opt.files.serving.profiles import import_profiles
@@ -18,27 +18,16 @@ HEADER = "Mig instance,Batch size,Workload Number,Throughput,Latency"
 BERT = ProfileTable("bert", "A100-80GB", (Point(1, 8, 2, 128.69, 0.124),), 9.5)
 
 
-def text_file(folder: Path, text: str, name: str = "bert.csv") -> Path:
-    path = folder / name
-    path.write_text(text, encoding="utf-8", newline="")
-    return path
-
-
-# JSON
-
-
 @pytest.mark.deep
 @settings(max_examples=60, deadline=None)
 @given(st.data())
-def test_round_trip(data: st.DataObject) -> None:
+def test_round_trip(data):
     keys = data.draw(st.lists(st.tuples(names, gpus), min_size=1, max_size=4, unique_by=lambda k: (k[0], k[1].name)))
     drawn = tuple(data.draw(tables(*key)) for key in keys)
-    text = PROFILES_FILE.to_json(drawn)
-    assert PROFILES_FILE.from_json(text) == drawn
-    assert flaws(schema("profiles"), json.loads(text)) == []
+    round_trip(PROFILES_FILE, drawn)
 
 
-def test_a_table_without_gpu_is_of_the_one_at_the_top() -> None:
+def test_a_table_without_gpu_is_of_the_one_at_the_top():
     first, second = PROFILES_FILE.from_json(PROFILES)
     assert first == BERT
     assert (second.gpu, second.memory_gb) == ("A30-24GB", None)
@@ -49,7 +38,7 @@ def test_a_table_without_gpu_is_of_the_one_at_the_top() -> None:
     assert PROFILES_FILE.from_json(bare, gpu="A100-80GB") == (first, second)
 
 
-def test_models_that_cannot_be_read_are_not_the_same() -> None:
+def test_models_that_cannot_be_read_are_not_the_same():
     document = changed(PROFILES, ("profiles", [{"model": {}, "points": [dict(POINT)]}] * 2))
     wrong = "must be a text in quotes, is an empty object"
     assert complaints(PROFILES_FILE.from_json, document) == [f"profiles[{index}].model: {wrong}" for index in range(2)]
@@ -57,7 +46,7 @@ def test_models_that_cannot_be_read_are_not_the_same() -> None:
     assert complaints(DEMAND.from_json, services) == [f"profiles[{index}].model: {wrong}" for index in range(2)]
 
 
-def test_points_come_last_on_lines_of_their_own() -> None:
+def test_points_come_last_on_lines_of_their_own():
     two = ProfileTable("bert", "A30", (Point(1, 1, 1, 74.4, 0.013), Point(2, 1, 1, 80.0, 0.012)))
     lines = PROFILES_FILE.to_json([BERT, two]).splitlines()
     assert '        {"size": 2, "batch": 1, "processes": 1, "throughput": 80.0, "latency": 0.012}' in lines
@@ -68,20 +57,16 @@ def test_points_come_last_on_lines_of_their_own() -> None:
     ]
 
 
-def test_what_cannot_be_written() -> None:
+def test_what_cannot_be_written():
     assert complaints(PROFILES_FILE.to_json, []) == ["tables: needs at least one entry, is empty"]
     assert complaints(PROFILES_FILE.to_json, [BERT, BERT])[0].startswith(
         "tables[1]: 'bert on A100-80GB' is that of tables[0]"
     )
 
 
-# ParvaGPU's layout
-
-
-def test_import(tmp_path: Path) -> None:
-    path = text_file(
-        tmp_path, f"\ufeff{HEADER}\r\n1,1,1,74.408,0.013\r\n\r\n1,1,3,39.917,0.025\r\n1,1,4,0,0\r\n7,256,2,1e2,.5"
-    )
+def test_import(tmp_path):
+    text = f"\ufeff{HEADER}\r\n1,1,1,74.408,0.013\r\n\r\n1,1,3,39.917,0.025\r\n1,1,4,0,0\r\n7,256,2,1e2,.5"
+    path = text_file(tmp_path, text, "bert.csv")
     (table,) = import_profiles(path, "A100-80GB", memory_gb=8)
     assert (table.model, table.gpu, table.memory_gb) == ("bert", "A100-80GB", 8)
     assert table.points == (Point(1, 1, 1, 74.408, 0.013), Point(1, 1, 3, 119.751, 0.025), Point(7, 256, 2, 200.0, 0.5))
@@ -114,13 +99,13 @@ def test_import(tmp_path: Path) -> None:
         (f"{HEADER}\n1,1,5,1e308,1", ["line 2, Throughput: must be a finite number of requests per second > 0, is"]),
     ],
 )  # fmt: skip
-def test_wrong_rows_are_all_reported(tmp_path: Path, text: str, expected: list[str]) -> None:
+def test_wrong_rows_are_all_reported(tmp_path, text, expected):
     found = complaints(import_profiles, text_file(tmp_path, text), "A100-80GB")
     assert len(found) == len(expected), found
     assert all(line.startswith(start) for line, start in zip(found, expected, strict=True)), found
 
 
-def test_wrong_arguments_of_an_import(tmp_path: Path) -> None:
+def test_wrong_arguments_of_an_import(tmp_path):
     path = text_file(tmp_path, f"{HEADER}\n1,1,1,-1,1")
     found = complaints(import_profiles, path, None)
     assert found[0].startswith("gpu: a CSV file does not name its GPU; give it, for example")
@@ -131,10 +116,7 @@ def test_wrong_arguments_of_an_import(tmp_path: Path) -> None:
     assert complaints(import_profiles, tmp_path / "no.csv", "A30") == ["no such file"]
 
 
-# Folders
-
-
-def test_a_folder(tmp_path: Path) -> None:
+def test_a_folder(tmp_path):
     text_file(tmp_path, f"{HEADER}\n1,1,1,2,1", "b.csv")
     text_file(tmp_path, f"{HEADER}\n1,1,1,3,1", "a.CSV")
     text_file(tmp_path, "not read", "README.md")
@@ -147,7 +129,7 @@ def test_a_folder(tmp_path: Path) -> None:
     assert PROFILES_FILE.read(str(tmp_path / "c.json")) == (BERT,)
 
 
-def test_every_problem_of_a_folder(tmp_path: Path) -> None:
+def test_every_problem_of_a_folder(tmp_path):
     assert "has no file whose name ends in .json or .csv" in complaints(PROFILES_FILE.read, tmp_path)[0]
     text_file(tmp_path, f"{HEADER}\n1,1,1,-1,1", "a.csv")
     text_file(tmp_path, "", "b.csv")
@@ -170,7 +152,7 @@ def test_every_problem_of_a_folder(tmp_path: Path) -> None:
     assert complaints(PROFILES_FILE.read, tmp_path, gpu="A31")[0].startswith("gpu: unknown GPU 'A31'")
 
 
-def test_a_folder_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_read(tmp_path, monkeypatch):
     def refuse(folder: Path) -> None:
         raise PermissionError(13, "Permission denied")
 

@@ -2,7 +2,6 @@
 
 import re
 import tomllib
-from pathlib import Path
 
 import pytest
 from places import DOCS
@@ -20,14 +19,14 @@ from mig_opt.studies import (
 from mig_opt.studies.studies import runs_of
 
 
-def test_toml_that_is_none(tmp_path: Path) -> None:
+def test_toml_that_is_none(tmp_path):
     (tmp_path / "s.toml").write_text("a = \n")
     assert "not valid TOML" in problems(lambda: read_study(tmp_path / "s.toml"))[""]
     (tmp_path / "s.toml").write_text("schema = 2026-01-01\n")
     assert problems(lambda: read_study(tmp_path / "s.toml"))
 
 
-def test_studies_made_in_python_are_checked_too() -> None:
+def test_studies_made_in_python_are_checked_too():
     wrong = Study((GeneratedBatches(n=(0,)), BundledBatch("x")), (MethodSettings("cp", time_limit=()),), repetitions=0)
     assert set(problems(lambda: run_study(wrong))) == {
         "batches[0].n",
@@ -39,9 +38,6 @@ def test_studies_made_in_python_are_checked_too() -> None:
     assert set(problems(lambda: run_study(SMALL, jobs=0))) == {"jobs"}
 
 
-# The page about it
-
-
 PAGE = DOCS / "how-to" / "run-a-study.md"
 
 
@@ -50,7 +46,7 @@ def blocks(language: str) -> list[str]:
 
 
 @pytest.mark.skipif(not PAGE.is_file(), reason="the tests run without the checkout")
-def test_the_studies_of_the_page_are_one_and_the_same() -> None:
+def test_the_studies_of_the_page_are_one_and_the_same():
     (as_json,), (as_toml, _) = blocks("json"), blocks("toml")
     study = study_from_json(as_json)
     assert study == study_from_json(tomllib.loads(as_toml))
@@ -58,7 +54,7 @@ def test_the_studies_of_the_page_are_one_and_the_same() -> None:
 
 
 @pytest.mark.skipif(not PAGE.is_file(), reason="the tests run without the checkout")
-def test_the_study_of_traces_on_the_page() -> None:
+def test_the_study_of_traces_on_the_page():
     study = study_from_json(tomllib.loads(blocks("toml")[1]))
     runs = runs_of(study, PAGE.parent)
     assert len(runs) == (2 * 10 * 2 + 2) * (1 + 3)

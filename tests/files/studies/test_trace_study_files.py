@@ -1,7 +1,5 @@
 """Study files with schedulers and traces: what they mean, and what is wrong with them."""
 
-from pathlib import Path
-
 from study_parts import problems, trace_document, two_jobs
 
 from mig_opt.studies import (
@@ -15,7 +13,7 @@ from mig_opt.studies import (
 )
 
 
-def test_json_and_toml_say_the_same(tmp_path: Path) -> None:
+def test_json_and_toml_say_the_same(tmp_path):
     (tmp_path / "s.toml").write_text(
         'schema = "mig-opt/study/1"\n'
         '[[traces]]\nfamily = ["normal-25", "pcie-4"]\nseeds = 2\ngpus = 3\nparameters = { jobs = [5, 6] }\n'
@@ -44,10 +42,10 @@ def test_json_and_toml_say_the_same(tmp_path: Path) -> None:
     assert read_study(tmp_path / "s.toml") == study_from_json(wanted, folder=tmp_path) == expected
 
 
-def test_studies_made_in_python_are_checked_too() -> None:
+def test_studies_made_in_python_are_checked_too():
     wrong = Study(
-        traces=(GeneratedTraces(()), GeneratedTraces(("normal-25",), parameters={"jobs": 5})),  # type: ignore[dict-item]
-        policies=(PolicySettings(3), PolicySettings("first-fit", {"backfill": True})),  # type: ignore[arg-type,dict-item]
+        traces=(GeneratedTraces(()), GeneratedTraces(("normal-25",), parameters={"jobs": 5})),
+        policies=(PolicySettings(3), PolicySettings("first-fit", {"backfill": True})),
     )
     assert set(problems(lambda: run_study(wrong))) == {
         "policies[0].policy",
