@@ -1,7 +1,5 @@
 """Figures of the benchmarks: how they look, and files that are small, and the same for the same results."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Collection

@@ -12,8 +12,6 @@ and writes a :class:`Page`::
 Rows are told as they are measured. Those of :class:`Kept`, and those of an earlier page, are not measured again.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import json

@@ -5,8 +5,6 @@ Run: python -m bench.batch.anytime, which does what is missing and takes seven h
 tasks. Batches have the three scalings of the FAR paper. Rows that are kept are not measured again.
 """
 
-from __future__ import annotations
-
 import itertools
 import statistics
 from collections.abc import Iterator, Sequence
@@ -74,8 +72,8 @@ def measure(gpus: int, tasks: int, scaling: ScalingName, seed: int, limit: float
 
 
 def spread(values: Sequence[float]) -> str:
-    """Return the median and the worst."""
-    return f"{statistics.median(values):.2f} / {max(values):.2f}"
+    """Return the median and the worst; nothing if there are none."""
+    return f"{statistics.median(values):.2f} / {max(values):.2f}" if values else ""
 
 
 def picture(found: dict[str, list[Run]], path: Path) -> None:
@@ -121,21 +119,14 @@ def report(kept: Kept, folder: Path) -> None:
         if found
     ]
     page.lines += [*markdown(head, rows), ""] if rows else []
-    brief, worse, pairs = [], 0, 0
-    for name in SIZES | FURTHER:
-        cells = []
-        for limit in LIMITS[:-1]:
-            found = of(name, limit)
-            cells.append(spread([run.last for run in found]) if found else "")
-        if any(cells):
-            brief.append([name, *cells])
-    for key, run in runs.items():
-        long = runs.get((*key[:3], f"{LIMITS[-1]:g}"))
-        if long is not None and float(key[3]) < LIMITS[-1]:
-            pairs += 1
-            worse += run.last > _SLACK * long.at(float(key[3])) + _NOISE
-    page.section("Runs with less time", f"Of {pairs} such runs {worse} are worse than the long one was at that time.")
-    page.lines += [*markdown(["GPUs x tasks", *(f"{limit:g} s" for limit in LIMITS[:-1])], brief), ""]
+    whole = {key[:3]: run for key, run in runs.items() if float(key[3]) == LIMITS[-1]}
+    short = {key: run for key, run in runs.items() if key[:3] in whole and float(key[3]) < LIMITS[-1]}
+    worse = sum(run.last > _SLACK * whole[key[:3]].at(float(key[3])) + _NOISE for key, run in short.items())
+    text = f"Of {len(short)} such runs {worse} are worse than the long one was at that time."
+    page.section("Runs with less time", text)
+    brief = ([name, *(spread([run.last for run in of(name, limit)]) for limit in LIMITS[:-1])] for name in longest)
+    head = ["GPUs x tasks", *(f"{limit:g} s" for limit in LIMITS[:-1])]
+    page.lines += [*markdown(head, (cells for cells in brief if any(cells[1:]))), ""]
     rows = [
         [name, f"{limit:g} s", f"{goal[0]:g} / {goal[1]:g}", spread([run.at(limit) for run in longest[name]])]
         for name, goals in GOALS.items()

@@ -3,8 +3,6 @@
 Run: python -m bench.batch.deviations. It takes simulated time, and of a core about three minutes; --cut takes seconds.
 """
 
-from __future__ import annotations
-
 import heapq
 import itertools
 import math

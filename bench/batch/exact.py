@@ -1,7 +1,5 @@
 """The study of exactness: proofs, gaps, memory, time limits, PyJobShop. Run: python -m bench.batch.exact --help."""
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import math

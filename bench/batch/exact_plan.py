@@ -1,7 +1,5 @@
 """Runs of the study of exactness, section by section, and the goals."""
 
-from __future__ import annotations
-
 import importlib.util
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence

@@ -4,8 +4,6 @@ Run: python -m bench.batch.execution. It takes about a minute, needs a C compile
 GPU: the library in tests/helpers/nvml.c takes its place.
 """
 
-from __future__ import annotations
-
 import getpass
 import os
 import statistics

@@ -9,8 +9,6 @@ It takes some minutes. The program's schedules are judged like all others: its a
 timed again with the driver's order that is used here, and its own times count where they are valid and end earlier.
 """
 
-from __future__ import annotations
-
 import copy
 import importlib.util
 import itertools

@@ -1,7 +1,5 @@
 """Measurements for the tables of the FAR paper, on batches of the generator."""
 
-from __future__ import annotations
-
 import itertools
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -1,9 +1,7 @@
 """FAR's speed for one batch, for two and for a stream, and what joining costs against exact planning of the next batch.
 
-Run: python -m bench.batch.far_speed. It takes about ten minutes.
+Run: python -m bench.batch.far_speed. It takes about ten minutes; with --cut seconds.
 """
-
-from __future__ import annotations
 
 import itertools
 import statistics
@@ -21,6 +19,7 @@ from mig_opt.method.control import Control
 _far = partial(schedule, method=far)
 KINDS = list(itertools.product(SCALINGS, TIME_RANGES))
 HEADS = [*JOINS, "FAR from the handover"]
+LIMIT = 10.0  # seconds for the exact solution of a batch
 
 
 def _planned(method: Callable[[Batch, Control[Schedule]], object], batch: Batch) -> None:
@@ -58,7 +57,7 @@ def stream(batches: int) -> Iterator[list[str]]:
         yield [scaling, f"{seconds:.1f} s", "< 60 s", f"{trivial.makespan / plan.makespan - 1:.2%} better"]
 
 
-def exact_next(sizes: Sequence[tuple[str, int]], seeds: int, limit: float) -> Iterator[list[str]]:
+def exact_next(sizes: Sequence[tuple[str, int]], seeds: int) -> Iterator[list[str]]:
     """Compare the joins with the exact solution of the second batch from the state that the first one leaves."""
     for (gpu, n), scaling in itertools.product(sizes, SCALINGS):
         gaps: dict[str, list[float]] = {head: [] for head in HEADS}
@@ -67,7 +66,7 @@ def exact_next(sizes: Sequence[tuple[str, int]], seeds: int, limit: float) -> It
             first, second = (generate_batch(n, gpu=gpu, scaling=scaling, seed=2 * seed + at) for at in (0, 1))
             plans = [(first, _far(first)), (second, _far(second))]
             following, begin = handover(*plans[0], second)
-            best = solve(following, time_limit=limit)
+            best = solve(following, time_limit=LIMIT)
             assert best.makespan is not None
             proven += best.status == "optimal"
             # What is still running counts as well.
@@ -86,33 +85,27 @@ def exact_next(sizes: Sequence[tuple[str, int]], seeds: int, limit: float) -> It
 @start
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the study."""
-    parser = parser_of(__doc__, "far_speed.md")
-    parser.add_argument("--tasks", type=int, default=1000, help="tasks of a large batch (1000)")
-    parser.add_argument("--batches", type=int, default=1001, help="batches of a stream (1001)")
-    parser.add_argument("--sizes", default="A30:6,A30:8,A100:4,A100:6", help="GPU and tasks of small batches")
-    parser.add_argument("--seeds", type=int, default=5, help="pairs of small batches of each kind (5)")
-    parser.add_argument("--limit", type=float, default=10.0, help="seconds for the exact solution of a batch (10)")
-    parser.add_argument("--repeats", type=int, default=9, help="runs of which the median counts (9)")
-    options = parser.parse_args(arguments)
-    sizes = [(gpu, int(n)) for gpu, n in (size.split(":") for size in options.sizes.split(","))]
+    options = parser_of(__doc__, "far_speed.md", "few and small batches").parse_args(arguments)
+    tasks, batches, seeds, repeats = (12, 3, 2, 1) if options.cut else (1000, 1001, 5, 9)
+    sizes = [("A30", 3)] if options.cut else [("A30", 6), ("A30", 8), ("A100", 4), ("A100", 6)]
     page = Page("far_speed", "FAR's speed", "mig-opt", folder=options.results)
     page.add("Times are processor times of one thread.")
-    page.section(f"One batch of {options.tasks} tasks")
+    page.section(f"One batch of {tasks} tasks")
     head = ["scaling", "times", "phases 1 and 2", "whole FAR", "goal"]
-    page.table(head, one_batch(options.tasks, options.repeats), range(5))
-    page.section(f"Two batches of {options.tasks} tasks")
+    page.table(head, one_batch(tasks, repeats), range(5))
+    page.section(f"Two batches of {tasks} tasks")
     head = ["scaling", "times", "join", "goal", "`concatenate`, with the validator"]
-    page.table(head, two_batches(options.tasks, options.repeats), range(5))
-    page.section(f"A stream of {options.batches} batches of 30 tasks")
+    page.table(head, two_batches(tasks, repeats), range(5))
+    page.section(f"A stream of {batches} batches of 30 tasks")
     page.add(
         "Each FAR schedule passes the validator, and the schedule of the whole stream as well; that is in the seconds."
     )
-    page.table(["scaling", "seconds", "goal", "against `trivial`"], stream(options.batches), range(4))
+    page.table(["scaling", "seconds", "goal", "against `trivial`"], stream(batches), range(4))
     page.section("Against the exact solution of the next batch")
     page.add(f"""Two batches, the first one planned by FAR. The gap is that of the end of both to the end with the
-        second one solved exactly ({options.limit:g} s at most) from the state at the handover, when the last operation
+        second one solved exactly ({LIMIT:g} s at most) from the state at the handover, when the last operation
         of the first one has ended. A join may use instances that become free before, so it can end earlier: the last
         column counts how often.""")
     head = ["GPU", "scaling", "n", "proven", *HEADS, "moved: worst", "exact ends later"]
-    page.table(head, exact_next(sizes, options.seeds, options.limit), range(len(head)))
+    page.table(head, exact_next(sizes, seeds), range(len(head)))
     page.save()

@@ -6,8 +6,6 @@ about fifteen minutes. *First* runs find no file of that environment in the memo
 end.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import json

@@ -5,8 +5,6 @@ draws its results; or with --cut, which takes seconds. The studies name the batc
 every other heuristic that mig_opt has is run as well.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import statistics
 from collections import Counter
@@ -22,7 +20,7 @@ from bench.figures import COLOURS, DASHES, MARKERS, panels, save_figure
 from bench.report import Page, completed, markdown, missing_rows, resumable, some_of, start
 from mig_opt.method.registry import get_method, methods
 from mig_opt.studies import GeneratedBatches, MethodSettings, Study, StudyRows, read_study
-from mig_opt.studies.summary import Figures, Judged
+from mig_opt.studies.summary import Figures, Judged, grouped
 
 STUDIES = Path(__file__).with_name("gaps")
 PARTS = {"small": "6 to 15 tasks", "medium": "20 to 50 tasks", "large": "100 and 1000 tasks"}
@@ -58,19 +56,14 @@ def _cut(study: Study) -> Study:
 
 def by_n(found: StudyRows) -> dict[str, list[Judged]]:
     """Return the runs with a schedule by number of tasks, each beside the best bound and schedule for its batch."""
-    groups: dict[str, list[Judged]] = {}
-    for row, judged in zip(found.rows, found.judged(), strict=True):
-        if judged.gap is not None:
-            groups.setdefault(f"n = {row.run.source['n']}", []).append(judged)
-    return groups
+    known = (judged for judged in found.judged() if judged.gap is not None)
+    return grouped(known, lambda judged: f"n = {judged.run.source['n']}")
 
 
 def gaps(runs: Sequence[Judged]) -> dict[str, list[float]]:
     """Return the gaps in percent by method."""
-    found: dict[str, list[float]] = {}
-    for run in runs:
-        found.setdefault(run.run.column, []).append(100 * (run.gap or 0.0))
-    return found
+    by_method = grouped(runs, lambda run: run.run.column)
+    return {method: [100 * (run.gap or 0.0) for run in own] for method, own in by_method.items()}
 
 
 def section(part: str, found: StudyRows) -> list[str]:
@@ -82,10 +75,7 @@ def section(part: str, found: StudyRows) -> list[str]:
     lines += [f"Optima are proven for {len(optima)} of {len(batches)} batches.", ""]
     for title, cell in (
         ("mean gap in %, and the worst", _gap_cell),
-        (
-            "runs that found the best known makespan",
-            lambda own: f"{sum(r.above_best == 0 for r in own)} of {len(own)}",
-        ),
+        ("runs that found the best known makespan", _best_cell),
         ("mean seconds", lambda runs: f"{statistics.fmean(run.outcome.seconds for run in runs):.3f}"),
     ):
         lines += [*_table(title, groups, cell), ""]
@@ -106,6 +96,10 @@ def _table(title: str, groups: Mapping[str, Sequence[Judged]], cell: Callable[[S
         of = ([run for run in runs if run.run.column == name] for runs in groups.values())
         rows.append([f"`{name}`", *(cell(runs) if runs else "" for runs in of)])
     return markdown([title, *groups], rows)
+
+
+def _best_cell(runs: Sequence[Judged]) -> str:
+    return f"{sum(run.above_best == 0 for run in runs)} of {len(runs)}"
 
 
 def _gap_cell(runs: Sequence[Judged]) -> str:

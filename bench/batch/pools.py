@@ -4,8 +4,6 @@ Run: python -m bench.batch.pools, which takes minutes; --cut takes seconds. Runs
 measured again.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import statistics

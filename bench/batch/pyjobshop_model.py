@@ -6,8 +6,6 @@ only the fastest; the other modes are left out, which helps PyJobShop. Machines 
 renewable resources of capacity 1 (cumulative).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pyjobshop import Model

@@ -5,8 +5,6 @@ seconds; with --cut one. To try another numpy: pip install --only-binary :all: -
 PYTHONPATH=older before the command.
 """
 
-from __future__ import annotations
-
 import platform
 from collections.abc import Sequence
 from datetime import date

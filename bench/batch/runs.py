@@ -1,7 +1,5 @@
 """One run of one method on one batch of the study of exactness, here or in a process of its own, and its row."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import json

@@ -5,15 +5,13 @@ with --cut it takes seconds. A goal is one of the distance to the best known mak
 the distance to the best lower bound is an upper limit of it.
 """
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any
+from typing import Any, Self
 
 from bench.report import Page, completed, foreign_rows, markdown, resumable, some_of, start
 from mig_opt.instances.batch import SCALINGS, TIME_RANGES
@@ -45,7 +43,7 @@ class Part:
         ours = (MethodSettings(own, (self.limit,), (self.until,), _WORKERS, label=own) for own in ("far", "search"))
         return Study(batches or tuple(BundledBatch(name) for name in REAL), (reference, *ours))
 
-    def cut(self, n: int) -> Part:
+    def cut(self, n: int) -> Self:
         """Return a part with batches of few tasks, and brief limits."""
         sizes = (n,) if self.sizes else ()
         return dataclasses.replace(self, sizes=sizes, limit=self.limit / 4, reference_limit=0.3)
@@ -71,7 +69,7 @@ class Cell:
     cp: tuple[Judged, ...]
 
     @classmethod
-    def of(cls, runs: Iterable[Judged]) -> Cell:
+    def of(cls, runs: Iterable[Judged]) -> Self:
         """Return the cell of these runs; batches that lack one are left out."""
         found: dict[str, dict[str, Judged]] = {}
         for run in runs:
@@ -109,8 +107,8 @@ def mean(values: Iterable[float | None]) -> float:
 def cells_of(found: StudyRows) -> dict[tuple[str, ...], Cell]:
     """Return the cells by number of tasks, scaling and range of times, or by the name of the instance."""
     groups: dict[tuple[str, ...], list[Judged]] = {}
-    for row, run in zip(found.rows, found.judged(), strict=True):
-        source = row.run.source
+    for run in found.judged():
+        source = run.run.source
         key = (source["instance"],) if "instance" in source else (str(source["n"]), source["scaling"], source["times"])
         groups.setdefault(key, []).append(run)
     cells = {key: Cell.of(runs) for key, runs in groups.items()}

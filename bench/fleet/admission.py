@@ -5,8 +5,6 @@ on a small fleet, where the optimum is proven for most traces, and on a large on
 trace.
 """
 
-from __future__ import annotations
-
 import json
 import lzma
 import statistics

@@ -3,15 +3,13 @@
 Run: python -m bench.fleet.defragment. It takes about five minutes; with --cut some seconds.
 """
 
-from __future__ import annotations
-
 import itertools
 import random
 import statistics
 import time
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from bench.report import Page, parser_of, start, tell, timed
 from mig_opt import DefragmentationResult, FleetState, HeldInstance, defragment, get_gpu
@@ -56,7 +54,7 @@ class Case(NamedTuple):
     seconds: tuple[float, ...]
 
     @classmethod
-    def of(cls, state: FleetState) -> Case:
+    def of(cls, state: FleetState) -> Self:
         """Measure a fleet."""
         migrations = greedy_migrations(state)
         reached = validate_migrations(state, migrations)

@@ -3,8 +3,6 @@
 Run: python -m bench.fleet.environments. It takes about a minute; with --cut a second.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any

@@ -3,8 +3,6 @@
 Run: python -m bench.fleet.fragmentation. It takes about ten minutes; with --cut seconds.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import statistics

@@ -1,7 +1,5 @@
 """The study of the fragmentation-aware scheduler: workloads, schedulers, what is assumed of them, and some tables."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import itertools

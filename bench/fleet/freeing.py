@@ -4,8 +4,6 @@ Each GPU has a random layout, of which each instance is there with a probability
 owners, of which one instance at a time may migrate. Run it with: python -m bench.fleet.freeing
 """
 
-from __future__ import annotations
-
 import itertools
 import random
 import time

@@ -3,8 +3,6 @@
 Run: python -m bench.fleet.memory. It takes some minutes; with --cut (one seed, few rows) seconds.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import statistics
 import tomllib

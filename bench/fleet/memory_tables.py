@@ -1,7 +1,5 @@
 """Tables of the study of MIGM beside its mixes: the predictor, the first experiment, the reachability of slices."""
 
-from __future__ import annotations
-
 import random
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence

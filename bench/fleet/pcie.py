@@ -4,8 +4,6 @@ Run: python -m bench.fleet.pcie. It takes about three minutes on one core; with 
 seconds. All traces are generated (pcie-4, pcie-60): the paper's are not public.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 import math

@@ -4,8 +4,6 @@ Run: python -m bench.fleet.planner. It takes about a quarter of an hour on two s
 With --only some of its parts are measured, and the others stay as they are.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 import math
@@ -22,12 +20,9 @@ from mig_opt.models.fleet.optimum import trace_optimum
 
 POLICIES: Mapping[str, Mapping[str, Any]] = {"planner": {}, "fragmentation-aware": BETTER["first-fit"], **BETTER}
 """The planner and its rivals."""
-FAMILIES: Mapping[str, int] = {
-    **dict.fromkeys(("normal-25", "long-25", "long-50", "pcie-4", "far-stream"), 3),
-    **dict.fromkeys((f"migm-{mix}" for mix in ("hm1", "hm4", "ht1", "ht2", "ht3", "ml1", "ml2", "ml3")), 3),
-    **dict.fromkeys(("migm-flan-t5-train", "migm-flan-t5"), 3),
-    "pcie-60": 1,
-}
+_MIXES = ("hm1", "hm4", "ht1", "ht2", "ht3", "ml1", "ml2", "ml3", "flan-t5-train", "flan-t5")
+_OTHERS = ("normal-25", "long-25", "long-50", "pcie-4", "far-stream")
+FAMILIES: Mapping[str, int] = dict.fromkeys((*_OTHERS, *(f"migm-{mix}" for mix in _MIXES)), 3) | {"pcie-60": 1}
 """Families with the number of seeds."""
 VARIANTS: Mapping[str, Mapping[str, Any]] = {
     "as it is": {},

@@ -5,14 +5,12 @@ would, and writes its tables and its figure; or with --cut, which takes seconds.
 schedulers and families of traces mig_opt has beside those that it names are run as well, as they usually are.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -45,7 +43,7 @@ class PolicyResult:
     seconds: float  # of the simulation
 
     @classmethod
-    def of(cls, row: Row[StudyRun]) -> PolicyResult:
+    def of(cls, row: Row[StudyRun]) -> Self:
         """Return what a row says."""
         run, figures, source = row.run, row.outcome.figures, row.run.source
         values: dict[Goal, float] = {}

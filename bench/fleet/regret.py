@@ -1,10 +1,8 @@
 """The planner's goals beside the best simple scheduler of each of sixty traces, with known and unknown run times.
 
-Run: python -m bench.fleet.regret [--only PART], which does what is missing and writes the tables and the picture; or
-with --cut, which takes seconds. Ratios are of simulated seconds, so a busy machine does not matter.
+Run: python -m bench.fleet.regret, which does what is missing and writes tables and picture; with --cut in seconds.
+Ratios are of simulated seconds, so a busy machine does not matter.
 """
-
-from __future__ import annotations
 
 import dataclasses
 import functools
@@ -67,19 +65,17 @@ def figures(trace: Trace, policy: str, **options: Any) -> list[float] | None:
 Rows = Mapping[str, Mapping[str, list[float]]]  # figures by trace, then by scheduler
 
 
-def measure(kept: Kept, name: str, trace: Trace, parts: Sequence[str]) -> None:
+def measure(kept: Kept, name: str, trace: Trace) -> None:
     """Do what is missing of a trace."""
     runs: dict[str, Callable[[], Any]] = {"bounds": lambda: bounds_of(trace)}
     runs |= {own: functools.partial(figures, trace, own, **options) for own, options in SIMPLE.items()}
-    if "known" in parts:
-        runs |= {f"goal={own}": functools.partial(figures, trace, "planner", goal=own) for own in GOALS}
-        if kind_of(name) in SHAPES:
-            runs[NO_STARVATION] = functools.partial(figures, trace, "pcie-aware", wait_threshold=None)
-            runs[SMALLEST] = functools.partial(figures, _smallest(trace), "pcie-aware")
-    if "unknown" in parts:
-        seed = _ERRORS_FROM + int(name.rpartition(" ")[2])
-        for own, words in KNOWLEDGE.items():
-            runs[words] = functools.partial(lambda own: figures(declare_times(trace, own, seed=seed), "planner"), own)
+    runs |= {f"goal={own}": functools.partial(figures, trace, "planner", goal=own) for own in GOALS}
+    if kind_of(name) in SHAPES:
+        runs[NO_STARVATION] = functools.partial(figures, trace, "pcie-aware", wait_threshold=None)
+        runs[SMALLEST] = functools.partial(figures, _smallest(trace), "pcie-aware")
+    seed = _ERRORS_FROM + int(name.rpartition(" ")[2])
+    for own, words in KNOWLEDGE.items():
+        runs[words] = functools.partial(lambda own: figures(declare_times(trace, own, seed=seed), "planner"), own)
     for own, run in runs.items():
         kept.get(f"{name}; {own}", run)
 
@@ -213,15 +209,12 @@ def picture(rows: Rows) -> Figure:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Do what is missing, and write tables and picture."""
     parser = parser_of(__doc__, "online_regret.md and .svg", "two seeds of one shape, few jobs")
-    parser.add_argument("--only", choices=("known", "unknown"), help="do one part")
-    parser.add_argument("--traces", default="", help="do those whose names hold this")
     parser.add_argument("--table", action="store_true", help="run nothing, only write the results again")
     options = parser.parse_args(arguments)
     kept = Kept(options.results / "online_regret.jsonl")
     traces = dict(planned(options.cut))
-    for name, make in traces.items():
-        if options.traces in name and not options.table:
-            measure(kept, name, make(), (options.only,) if options.only else ("known", "unknown"))
+    for name, make in () if options.table else traces.items():
+        measure(kept, name, make())
     rows = rows_of(kept, list(traces))
     title = "The planner's goals beside the best simple scheduler"
     page = Page("online_regret", title, "mig-opt", folder=options.results)

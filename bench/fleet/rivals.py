@@ -1,11 +1,8 @@
 """The planner beside the best of the simple schedulers: on saturated fleets, on every family, and on MIGBench.
 
 Run: python -m bench.fleet.rivals [--migbench TRACE SUMMARY], which does what is missing and writes the tables; or with
---cut, which takes seconds. TRACE and SUMMARY are the files of MIGBench (docs/reference/traces.md). With --only some of
-its parts are measured, and the others stay as they are.
+--cut, which takes seconds. TRACE and SUMMARY are the files of MIGBench (docs/reference/traces.md).
 """
-
-from __future__ import annotations
 
 import functools
 import itertools
@@ -13,7 +10,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from bench.report import Kept, Page, describe, parser_of, some_of, start, timed
+from bench.report import Kept, Page, describe, parser_of, start, timed
 from mig_opt import Job, Trace, generate_trace, get_gpu, simulate
 from mig_opt.files.fleet.migbench import import_migbench, read_published
 from mig_opt.fleet.bounds import trace_bounds
@@ -139,12 +136,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Do what is missing, and write the tables."""
     parser = parser_of(__doc__, "online_rivals.md", "one seed, few jobs")
     parser.add_argument("--migbench", nargs=2, metavar=("TRACE", "SUMMARY"), help="files of MIGBench")
-    parser.add_argument("--only", type=some_of(SECTIONS), default=tuple(SECTIONS), help="some parts; others stay")
     options = parser.parse_args(arguments)
     kept = Kept(options.results / "online_rivals.jsonl")
     for name, make in planned(options.cut, options.migbench):
-        if part_of(name) in options.only:
-            kept.get(name, lambda make=make: figures(make()))  # type: ignore[misc]
+        kept.get(name, lambda make=make: figures(make()))  # type: ignore[misc]
     published = kept.known.get("published", [])
     if options.migbench and not published:
         results = read_published(options.migbench[1])
@@ -156,7 +151,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         `patience=None` `first-fit`, `best-fit`, `load-balancing`, `fragmentation-aware`. Seconds of the processor are
         those of the whole simulation of `planner`.""")
     for part, (heading, remark) in SECTIONS.items():
-        if part in parts and part in options.only:
+        if part in parts:
             rows = {name: kept.known[name] for name in parts[part]}
             page.section(heading, remark, f"{describe('mig-opt')}.")
             if part == "MIGBench":

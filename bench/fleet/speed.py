@@ -3,8 +3,6 @@
 Run: python -m bench.fleet.speed. It takes about a quarter of an hour; with --cut 10 (a tenth of the jobs) two minutes.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import resource

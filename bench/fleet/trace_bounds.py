@@ -5,8 +5,6 @@ schedules of small traces are proven: by constraint programming, and for PCIe-bo
 neighbours, by a search through all schedules.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import statistics

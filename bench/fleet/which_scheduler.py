@@ -3,11 +3,8 @@
 Run: python -m bench.fleet.which_scheduler, after online_policies.py and admission.py, whose stored results it reads.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -95,12 +92,10 @@ def rows_of(names: Sequence[str], measures: Sequence[tuple[str, str, Figures]]) 
 @start
 def main(arguments: Sequence[str] | None = None) -> None:
     """Draw the picture, and write the table."""
-    parser = parser_of(__doc__, "the picture and the table")
-    parser.add_argument("--from", dest="source", type=Path, default=RESULTS, help="folder of the stored results")
-    options = parser.parse_args(arguments)
-    rows = study_rows(planned(), options.source / "online_policies.jsonl", folder=FOLDER, keep=True).rows
+    options = parser_of(__doc__, "the picture and the table").parse_args(arguments)
+    rows = study_rows(planned(), RESULTS / "online_policies.jsonl", folder=FOLDER, keep=True).rows
     waits, makespans = queues([PolicyResult.of(row) for row in rows])
-    accepted = acceptance(admission.read(options.source))
+    accepted = acceptance(admission.read(RESULTS))
     names = list(dict.fromkeys(name for figures in (*waits.values(), *accepted.values()) for name in figures))
     measures = (
         ("Mean wait, with a queue", "multiple of that of first fit", waits),

@@ -5,15 +5,13 @@ are measured one by one by ``measure.py`` and kept in ``results/papers/<name>.js
 ``docs/explanation/papers/<name>.md`` shows them.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from bench.report import RESULTS
 from mig_opt.files.documents import make_folder, write_text
@@ -72,7 +70,7 @@ class Group:
             raise ValueError("what cannot be had needs a reason")
 
     @classmethod
-    def read(cls, fields: Mapping[str, Any]) -> Group:
+    def read(cls, fields: Mapping[str, Any]) -> Self:
         """Return the group with these fields, as they are stored."""
         claims = tuple(Claim(**{**claim, "verdict": Verdict(claim["verdict"])}) for claim in fields["claims"])
         readings = tuple(Reading(**reading) for reading in fields["readings"])

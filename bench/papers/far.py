@@ -3,8 +3,6 @@
 Its tables on batches of the generator are in ``paper_far_tables.py``.
 """
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from functools import partial

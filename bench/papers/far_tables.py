@@ -4,8 +4,6 @@
 is in the results of ``far_authors.py``.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import tomllib

@@ -1,7 +1,5 @@
 """The figures of the fragmentation-aware scheduler's paper (arXiv 2025), printed and measured."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import statistics
@@ -17,9 +15,8 @@ from mig_opt.simulation import Metrics
 
 _WORLD = (
     "The traces are not public. Assumed: 100 jobs; lognormal lengths with a median of 90 s; sizes in the shares of the"
-    " static instances (3 x 4g, 3 x 3g, 3 x 2g, 1 x 1g); opt models, which do not fit into memory, ask for"
-    " 17.65 GB/s of"
-    " PCIe, bloom models for none; migration costs jobs no time. The mean of {seeds} traces of each workload."
+    " static instances (3 x 4g, 3 x 3g, 3 x 2g, 1 x 1g); opt models, which do not fit into memory, ask for 17.65 GB/s"
+    " of PCIe, bloom models for none; migration costs jobs no time. The mean of {seeds} traces of each workload."
 )
 _PRINTED_EXECUTION = {"normal-25": 6, "long-25": 6, "normal-50": 10, "long-50": 10}
 _SEARCHED = (("opt", 90.0), ("all jobs", 45.0), ("all jobs, whole link", 30.0), ("all jobs, whole link", 45.0))
@@ -192,11 +189,7 @@ def figure8(cut: bool) -> Group:
             for way in (STILL, ALL)
         )
         claims.append(held(workload, "lower", f"{without:.1f} to {with_it:.1f} %", with_it < without))
-    return Group(
-        tuple(claims),
-        assumed=_assumed(cut),
-        readings=(Reading("defaults of the study", "as in the table"),),
-    )
+    return Group(tuple(claims), assumed=_assumed(cut), readings=(Reading("defaults of the study", "as in the table"),))
 
 
 def figure9(cut: bool) -> Group:

@@ -4,8 +4,6 @@ Run: python -m bench.papers.measure far, or another paper of docs/explanation/pa
 them. With --only, some groups of one paper.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import sys

@@ -3,8 +3,6 @@
 Those of its Figure 4 are in ``paper_migm_figures.py``.
 """
 
-from __future__ import annotations
-
 import statistics
 
 from bench.fleet import memory as study

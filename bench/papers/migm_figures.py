@@ -1,7 +1,5 @@
 """Figure 4 of the paper on MIGM: ratios to one job at a time on the whole GPU, simulated."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Iterator, Sequence
 

@@ -4,8 +4,6 @@ The paper shows its counts in pictures only; what is printed are averages in its
 published deployment files (5 processes) or recomputed with the authors' program: see printed_serving.toml.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import tomllib
 from collections.abc import Sequence
@@ -162,7 +160,7 @@ def table4(_cut: bool) -> Group:
             held("S3 and S4 have the same SLOs", "yes", "yes" if same_slo else "no", same_slo),
             held("each rate of S4 is above that of S3", "yes", "yes" if rising else "no", rising),
             held("requests/s of S4, S5 and S6 rise", "yes", listed(total), growing),
-        ),
+        )
     )
 
 

@@ -1,7 +1,5 @@
 """GPUs, internal slack and external fragmentation of ParvaGPU and its rivals (its Figures 5 to 7)."""
 
-from __future__ import annotations
-
 import dataclasses
 import statistics
 import tomllib

@@ -11,8 +11,6 @@ shares. Throughput on 5 and 6 sevenths is interpolated between sizes that were p
 the curves of its Figure 3; services on a GPU do not slow each other down.
 """
 
-from __future__ import annotations
-
 import itertools
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence

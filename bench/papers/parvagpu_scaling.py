@@ -1,7 +1,5 @@
 """Requests that arrive, scheduling delays, and more services (Figures 8 to 11 of the ParvaGPU paper)."""
 
-from __future__ import annotations
-
 import dataclasses
 import statistics
 import time

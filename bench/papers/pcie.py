@@ -1,7 +1,5 @@
 """The figures of the PCIe-aware scheduler's paper (HPC Asia 2025), printed and measured."""
 
-from __future__ import annotations
-
 import statistics
 from functools import cache
 from typing import Any

@@ -1,10 +1,7 @@
 """A day of 48 half hours: GPU-hours and changes of a plan with lookahead, and of each half hour planned for itself.
 
-Run: python -m bench.serving.day. It takes about three minutes; with --cut, a day of six steps, half a minute. With
---only "8 exact" only rows with that in their GPUs and method are measured, and others stay.
+Run: python -m bench.serving.day. It takes about three minutes; with --cut, a day of six steps, half a minute.
 """
-
-from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
@@ -68,7 +65,6 @@ def row(count: int, label: str, method: str, limit: float | None, options: argpa
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the study."""
     parser = parser_of(__doc__, "serving_day.md and .svg", "a day of six steps with four services, in half a minute")
-    parser.add_argument("--only", default="", metavar="TEXT", help="rows with this in GPUs and method; others stay")
     options = parser.parse_args(arguments)
     title = "A day of 6 steps with 4 services" if options.cut else f"A day of 48 steps with {len(SERVICES)} services"
     page = Page("serving_day", title, "mig-opt", "highspy", "ortools", "numpy", folder=options.results)
@@ -76,13 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         day in {LIMIT:g} s at most; the others plan each step for itself, from what runs before.""")
     page.add("""The first bound is that of GPU-hours: the fewest GPUs of each step, proven, times its hours; the second
         is that of the cost, changes included. Every plan has passed the validator.""")
-    earlier = page.earlier_rows(2) if options.only else {}
-    rows = (
-        row(count, label, method, limit, options)
-        if options.only in f"{count} {label}"
-        else earlier.get((str(count), label))
-        for count, label, method, limit in RUNS
-    )
+    rows = (row(*run, options) for run in RUNS)
     head = ["there", "method", "GPU-hours", "bound", "in use", "changes", "created", "interrupted", "cost", "bound"]
-    page.table([*head, "gap", "time"], filter(None, rows), range(12))
+    page.table([*head, "gap", "time"], rows, range(12))
     page.save()

@@ -1,11 +1,8 @@
 """Fewest GPUs that keep a promise to the requests: ``exact`` and its rivals, with and without the promise.
 
-Run: python -m bench.serving.promise. It takes about an hour; with --cut a minute. Rows are saved one by one, and those
-that are not measured stay: --missing goes on where it was stopped. With --rivals FOLDER what the rivals find is kept
-there, too, and `exact` is given it when it is measured later.
+Run: python -m bench.serving.promise. It takes about an hour; with --cut a minute. Rows are saved one by one; --missing
+goes on with the first demand and arrivals of which some are not there.
 """
-
-from __future__ import annotations
 
 import itertools
 import math
@@ -17,7 +14,6 @@ from bench.serving.scenarios import copies
 from mig_opt import Arrivals, Demand, Deployment, Promise, deploy, simulate_requests
 from mig_opt.api.deploy.promises import deploy_with_promise
 from mig_opt.errors import InputError
-from mig_opt.files.serving.deployments import DEPLOYMENT
 from mig_opt.instances.bundled import load
 
 SHARE = 0.99
@@ -119,27 +115,18 @@ def write(rows: Mapping[tuple[str, ...], Sequence[str]], folder: Path) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the study."""
     parser = parser_of(__doc__, "serving_promise.md", "one scenario and two rivals, in a minute")
-    parser.add_argument("--only", default="", metavar="NAMES", help="some of the demands, such as S1,S5; others stay")
-    parser.add_argument("--missing", action="store_true", help="only rows that the table does not have yet")
-    parser.add_argument("--rivals", type=Path, metavar="FOLDER", help="keep the deployments of the rivals there")
+    parser.add_argument("--missing", action="store_true", help="only what the table does not have yet")
     options = parser.parse_args(arguments)
     known = demands(cut=options.cut)
-    chosen = options.only.split(",") if options.only else list(known)
     methods = ("parvagpu", "first-fit", "exact") if options.cut else METHODS
     page = Page("serving_promise", "", folder=options.results)
     rows = {} if options.cut else page.earlier_rows(3)
-    for name, kind in itertools.product(chosen, KINDS):
+    for name, kind in itertools.product(known, KINDS):
+        if options.missing and all((name, kind, method) in rows for method in methods):
+            continue
         found: list[Deployment] = []
         for method in methods:
-            kept = options.rivals and options.rivals / f"{name} {kind} {method}.json".replace(" ", "-")
-            if not (options.missing and (name, kind, method) in rows):
-                before_it = len(found)
-                rows[name, kind, method] = row(name, known[name], kind, method, found)
-                if kept and len(found) > before_it:
-                    kept.parent.mkdir(parents=True, exist_ok=True)
-                    DEPLOYMENT.write(found[-1], kept)
-                write(rows, options.results)
-            elif kept and kept.is_file():
-                found.append(DEPLOYMENT.read(kept))
+            rows[name, kind, method] = row(name, known[name], kind, method, found)
+            write(rows, options.results)
     wrong = beaten(rows)
     assert not wrong, "\n".join(["a rival needs fewer GPUs than exact, or a promise is broken:", *wrong])

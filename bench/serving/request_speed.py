@@ -3,8 +3,6 @@
 Run: python -m bench.serving.request_speed. It takes about a minute; with --cut, 1 % of the requests, a second.
 """
 
-from __future__ import annotations
-
 import resource
 from collections.abc import Iterator, Sequence
 from functools import partial

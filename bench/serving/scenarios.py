@@ -3,8 +3,6 @@
 Run: python -m bench.serving.scenarios. It takes a few minutes; with --cut seconds.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import random

@@ -5,8 +5,6 @@ for what was outside once, six. The folder has the wheel nvidia-pytriton (see tr
 servers and client run in real time.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import itertools
@@ -19,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -70,7 +68,7 @@ class Load:
     point: Point
 
     @classmethod
-    def planned(cls, setting: tuple[int, int, float], load: float) -> Load:
+    def planned(cls, setting: tuple[int, int, float], load: float) -> Self:
         """Return the load of a server as it is planned."""
         batch, processes, _ = setting
         rate = THROUGHPUT[batch]

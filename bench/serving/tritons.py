@@ -4,8 +4,6 @@ The server is that of the wheel nvidia-pytriton, unpacked in the folder that MIG
 --no-deps --target FOLDER nvidia-pytriton==0.7.0``; it needs glibc 2.35).
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -18,7 +16,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -137,10 +135,10 @@ class Answers:
     seconds: Any
     errors: tuple[str, ...]
 
-    def between(self, first: float, last: float) -> Answers:
+    def between(self, first: float, last: float) -> Self:
         """Return those that were sent within some seconds."""
         which = (first <= self.sent) & (self.sent < last)
-        return Answers(self.sent[which], self.seconds[which], self.errors)
+        return type(self)(self.sent[which], self.seconds[which], self.errors)
 
 
 class Client:

@@ -23,7 +23,7 @@ RUN = Run(Instance(6), time_limit=60)
 
 
 @pytest.fixture
-def study(tmp_path: Path) -> Command:
+def study(tmp_path):
     """Runs the study with short limits and one batch of each kind."""
     cut = ["--seeds", "1", "--scalings", "MixedScaling", "--limit-scale", "0.02", "--results", str(tmp_path)]
     return lambda *arguments: exact.main([*cut, *arguments])
@@ -46,7 +46,7 @@ CUTS |= {"limits": "10,100", "methods": "2", "pyjobshop": "8"} | {n: n for n in 
 
 @pytest.mark.deep
 @pytest.mark.parametrize("name", CUTS)
-def test_a_tiny_cut_of_a_section(name: str, study: Command, tmp_path: Path) -> None:
+def test_a_tiny_cut_of_a_section(name, study, tmp_path):
     if name == "pyjobshop":
         pytest.importorskip("pyjobshop")
     scale = ["--limit-scale", "0.001" if name == "10000" else "0.02"]
@@ -63,12 +63,12 @@ def test_a_tiny_cut_of_a_section(name: str, study: Command, tmp_path: Path) -> N
     assert f"{len(found)} runs" in text
 
 
-def test_pyjobshop_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pyjobshop_is_optional(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert exact_plan.plan(options(), ["pyjobshop"]) == {"pyjobshop": []}
 
 
-def test_the_whole_plan_has_no_run_twice() -> None:
+def test_the_whole_plan_has_no_run_twice():
     groups = [group for groups in exact_plan.plan(options(), ()).values() for group in groups]
     keys = [run.key for group in groups for run in group.runs]
     assert len(set(keys)) == len(keys)
@@ -76,14 +76,14 @@ def test_the_whole_plan_has_no_run_twice() -> None:
 
 
 @pytest.mark.parametrize(("until", "gaps"), [("0", {0.0}), ("goal", {0.0005}), ("0.01", {0.01})])
-def test_runs_may_end_at_a_gap(until: str, gaps: set[float]) -> None:
+def test_runs_may_end_at_a_gap(until, gaps):
     chosen = exact_plan.plan(options("--until", until), ["20", "medium"])
     runs = [run for groups in chosen.values() for group in groups for run in group.runs]
     assert {run.gap for run in runs if run.instance.n <= 30} == {0.0}
     assert {run.gap for run in runs if run.instance.n > 30} == gaps
 
 
-def test_the_table_says_that_rows_are_foreign(study: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_table_says_that_rows_are_foreign(study, tmp_path, monkeypatch):
     cut = ("--only", "small", "--sizes", "6")
     study(*cut)
     monkeypatch.setattr(exact, "fingerprint", lambda: "changed")
@@ -93,7 +93,7 @@ def test_the_table_says_that_rows_are_foreign(study: Command, tmp_path: Path, mo
     assert "**1 of these runs were made with other sources" in (tmp_path / "exact.md").read_text(encoding="utf-8")
 
 
-def test_sources_that_change_on_the_way_end_the_study(study: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sources_that_change_on_the_way_end_the_study(study, monkeypatch):
     prints = iter(["one", "two"])
     monkeypatch.setattr(exact, "fingerprint", lambda: next(prints))
     main = partial(study, "--only", "small", "--sizes", "6")
@@ -102,14 +102,14 @@ def test_sources_that_change_on_the_way_end_the_study(study: Command, monkeypatc
         report.start(main)
 
 
-def test_contradictions_are_loud(study: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_contradictions_are_loud(study, tmp_path, monkeypatch):
     outcomes = (Outcome("optimal", 1.0, float(makespan), float(makespan)) for makespan in itertools.count(5))
     monkeypatch.setattr(exact, "perform", lambda run: next(outcomes))
     assert study("--only", "methods", "--sizes", "2") == 1
     assert "**Something is wrong" in (tmp_path / "exact.md").read_text(encoding="utf-8")
 
 
-def test_ctrl_c_is_no_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_is_no_measurement(monkeypatch):
     monkeypatch.setattr(runs, "perform_here", lambda run: Outcome("interrupted", 1.0))
     with pytest.raises(KeyboardInterrupt):
         runs.perform(RUN)
@@ -119,7 +119,7 @@ def timed(seconds: float, status: str = "optimal", run: Run = RUN) -> Row:
     return Row(run, Outcome(status, seconds, 5.0, 4.9))
 
 
-def test_goals_count_what_reaches_them() -> None:
+def test_goals_count_what_reaches_them():
     rows = [timed(0.1), timed(0.2), timed(6.0), timed(0.9, "feasible")]
     goal = Goal(optimal=1, median_s=0.5, worst_s=5, gap=0.01)
     assert goal.misses(rows) == ["all `optimal`: 3 of 4", "worst < 5 s: 3 of 4", "gap <= 1 %: 0 of 4"]
@@ -127,7 +127,7 @@ def test_goals_count_what_reaches_them() -> None:
     assert Goal(median_s=0.15).misses(rows) == ["median < 0.15 s: 1 of 4"]
 
 
-def test_ratios_of_runs_without_a_proof_are_marked() -> None:
+def test_ratios_of_runs_without_a_proof_are_marked():
     ours, theirs = dataclasses.replace(RUN, method="auto"), dataclasses.replace(RUN, method="pyjobshop")
     given = {ours.key: timed(0.5, run=ours), theirs.key: timed(60.0, "feasible", theirs)}
     table = exact.table("pyjobshop", [Group("6", (ours, theirs))], lambda run: given.get(run.key))

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -21,7 +20,7 @@ def node(size: int, *tasks: tuple[int, float, float], below: Sequence[SimpleName
 
 
 @pytest.mark.parametrize(("begin", "valid"), [(1.5, True), (1.2, False)])  # no time to destroy and to create
-def test_schedules_of_the_program_are_judged_like_others(begin: float, valid: bool) -> None:
+def test_schedules_of_the_program_are_judged_like_others(begin, valid):
     batch = Batch((Task("wide", {4: 1.0}), Task("narrow", {1: 2.0})), get_gpu("A30"))
     tree = node(4, (0, 0.13, 1.0), below=[node(2, below=[node(1, (1, begin, 2.0))])])
     timed = pytest.approx(0.13 + 1.0 + 0.10 + 0.11 + 2.0)
@@ -29,11 +28,11 @@ def test_schedules_of_the_program_are_judged_like_others(begin: float, valid: bo
     assert far_authors.Outcome(batch, "", {}, 3.2, 3.34, valid).theirs == (3.2 if valid else 3.34)
 
 
-def test_there_are_a_thousand_batches() -> None:
+def test_there_are_a_thousand_batches():
     assert sum(1 for _ in far_authors.batches()) == 1008
 
 
-def test_a_folder_without_the_program(tmp_path: Path) -> None:
+def test_a_folder_without_the_program(tmp_path):
     with pytest.raises(SystemExit, match="is not there"):
         far_authors.main([str(tmp_path)])
 
@@ -41,7 +40,7 @@ def test_a_folder_without_the_program(tmp_path: Path) -> None:
 STORED = BENCH / "results" / "far_authors.json"
 
 
-def test_no_batch_and_no_pair_ends_later_than_with_the_program() -> None:
+def test_no_batch_and_no_pair_ends_later_than_with_the_program():
     stored = json.loads(STORED.read_text(encoding="utf-8"))
     batches, joins = stored["batches"], stored["joins"]
     assert batches["batches"] >= 1000
@@ -54,7 +53,7 @@ def test_no_batch_and_no_pair_ends_later_than_with_the_program() -> None:
     assert joins["foresight"]["mean"] < joins["stream"]["mean"]
 
 
-def test_the_tables_are_made_from_the_stored_figures() -> None:
+def test_the_tables_are_made_from_the_stored_figures():
     page = Page("far_authors", "")
     far_authors.write(page, json.loads(STORED.read_text(encoding="utf-8")))
     stored = STORED.with_suffix(".md").read_text(encoding="utf-8").splitlines()

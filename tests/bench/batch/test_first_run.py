@@ -10,7 +10,7 @@ from bench.batch import first_run
 
 
 @pytest.mark.deep
-def test_a_cut(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_cut(monkeypatch, tmp_path):
     program = Path(sys.executable).with_name("mig-opt")
     if not program.exists():
         pytest.skip("the command is not installed beside this Python")

@@ -1,6 +1,6 @@
-"""The study of gaps: which methods it runs, its tables, and its figures."""
+"""The studies of gaps and of the goals of `search`: which methods they run, tables, figures, and when a goal is met."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -11,12 +11,16 @@ from places import BENCH
 
 from bench.batch import gap_study as gaps
 from bench.batch.gap_study import box_plots, profiles
+from bench.batch.search_goals import Cell, verdict
 from mig_opt.method.registry import METHODS, Method, methods
 from mig_opt.studies import GeneratedBatches, StudyRows, study_rows
+from mig_opt.studies.batch import BatchRun
+from mig_opt.studies.rows import Outcome, Row
+from mig_opt.studies.summary import Judged, judge
 
 
 @pytest.mark.parametrize("part", gaps.PARTS)
-def test_every_heuristic_takes_part(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_heuristic_takes_part(part, monkeypatch):
     study = gaps.planned(part)
     names = [settings.method for settings in study.methods]
     assert names == ["cp", *(one.name for one in methods() if one.kind == "heuristic" and not one.options)]
@@ -29,7 +33,7 @@ def test_every_heuristic_takes_part(part: str, monkeypatch: pytest.MonkeyPatch) 
     assert (len(source.n), source.seeds) == (1, (0,))
 
 
-def test_a_few_rows_of_other_sources_are_told() -> None:
+def test_a_few_rows_of_other_sources_are_told():
     stored = study_rows(gaps.planned("large"), BENCH / "results" / "gaps_large.jsonl", keep=True)
     assert stored.missing == ()
     assert gaps.mixed_sources(stored)[0].startswith("**110 of these runs")
@@ -50,7 +54,7 @@ PANELS = {
 
 def texts_of(figure: Figure) -> Iterator[Text]:
     FigureCanvasAgg(figure).draw()
-    yield figure._supxlabel  # type: ignore[attr-defined]
+    yield figure._supxlabel
     for axis in figure.axes:
         yield from (axis.title, axis.xaxis.label, axis.yaxis.label)
         for at, labels, limits in (
@@ -63,7 +67,7 @@ def texts_of(figure: Figure) -> Iterator[Text]:
 
 
 @pytest.mark.parametrize("draw", [box_plots, profiles])
-def test_nothing_overlaps(draw: Callable[..., Figure]) -> None:
+def test_nothing_overlaps(draw):
     figure = draw(PANELS, "gap in %")
     boxes = [text.get_window_extent() for text in texts_of(figure) if text.get_text() and text.get_visible()]
     outer = figure.bbox
@@ -71,3 +75,33 @@ def test_nothing_overlaps(draw: Callable[..., Figure]) -> None:
         assert outer.x0 <= box.x0 < box.x1 <= outer.x1
         assert outer.y0 <= box.y0 < box.y1 <= outer.y1
         assert not any(box.overlaps(other) for other in boxes[index + 1 :])
+
+
+def row(batch: str, method: str, outcome: Outcome) -> Row[BatchRun]:
+    return Row(BatchRun({"name": batch}, {}, "", method), outcome)
+
+
+def judged(batch: str, ours: float, bound: float, far: float, best: float, seconds: float = 1.0) -> list[Judged]:
+    outcomes = {
+        "cp": Outcome("optimal" if best == bound else "feasible", 1.0, best, bound, 0.0005),
+        "far": Outcome("feasible", 0.1, far, 1.0, 0.0005),
+        "search": Outcome("feasible", seconds, ours, 1.0, 0.0005),
+    }
+    return judge([row(batch, method, outcome) for method, outcome in outcomes.items()])
+
+
+def test_a_cell_sums_up_its_batches():
+    cell = Cell.of([*judged("a", 10.0, 10.0, 12.0, 10.0, 1.1), *judged("b", 10.0, 9.8, 10.0, 9.9, 0.9)])
+    assert (cell.proven, cell.worse) == (1, 0)
+    assert cell.overrun(1.0) == pytest.approx(0.1)
+    assert verdict([cell], 0.011) == "met"
+    assert verdict([cell], 0.009) == "met, to the best known"
+    assert verdict([cell], 0.005) == "**missed**: too far"
+    assert verdict([cell, cell], 0.005) == "**missed**: 2 of 2 cells"
+
+
+@pytest.mark.parametrize(("far", "worse"), [(9.9996, 0), (9.9994, 1)])
+def test_worse_than_far_is_a_miss(far, worse):
+    cell = Cell.of(judged("a", 10.0, 9.99, far, 9.99))
+    assert cell.worse == worse
+    assert verdict([cell], 0.01) == ("**missed**: worse than FAR on 1" if worse else "met")

@@ -19,7 +19,7 @@ A100 = get_gpu("A100")
         (4.0, 1.0, 11, 17),  # it slows the other down from 4 s on: it ends at 6 s, with 5 s of the other left
     ],
 )
-def test_two_jobs_that_ask_for_the_whole_link(arrival: float, seconds: float, last: float, ends: float) -> None:
+def test_two_jobs_that_ask_for_the_whole_link(arrival, seconds, last, ends):
     jobs = tuple(
         Job(name, at, {1: taken}, "1g.5gb", pcie_gbps=30.0, sensitivity=1.0)
         for name, at, taken in (("a", 0.0, 10.0), ("b", arrival, seconds))
@@ -30,14 +30,14 @@ def test_two_jobs_that_ask_for_the_whole_link(arrival: float, seconds: float, la
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_without_contention_it_finds_what_constraint_programming_finds(seed: int) -> None:
+def test_without_contention_it_finds_what_constraint_programming_finds(seed):
     trace = generate_trace("pcie-4", seed=seed, gpus=1, jobs=4, load=3.0, pcie_share=0.0)
     assert trace_optimum(trace, workers=1).value == pytest.approx(study.least_end(trace), abs=1e-6)
     assert trace_optimum(trace, "completion", workers=1).value == pytest.approx(study.least_end(trace, total=True))
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_bound_optimum_and_schedulers_are_in_order(seed: int) -> None:
+def test_bound_optimum_and_schedulers_are_in_order(seed):
     trace = generate_trace("pcie-4", seed=seed, gpus=1, jobs=4, load=3.0, pcie_share=1.0)
     bounds = trace_bounds(trace)
     last, ends = study.least_end(trace), study.least_end(trace, total=True)
@@ -50,7 +50,7 @@ def test_bound_optimum_and_schedulers_are_in_order(seed: int) -> None:
         assert math.fsum(done.log.finished) >= ends - 1e-6
 
 
-def test_it_refuses_what_it_is_not_for() -> None:
+def test_it_refuses_what_it_is_not_for():
     trace = generate_trace("long-25", gpus=1, jobs=3)
     with pytest.raises(ValueError, match="one profile on one GPU"):
         study.least_end(trace)

@@ -38,7 +38,7 @@ def printed(table: str) -> dict[tuple[str, str, str, int], float]:
         ("table9", "far_table9_multibatch_percent", {"percent_over_baseline": "above"}),
     ],
 )
-def test_printed_figures_are_those_of_the_paper(table: str, file: str, figures: dict[str, str]) -> None:
+def test_printed_figures_are_those_of_the_paper(table, file, figures):
     with (PUBLISHED / "paper_tables" / f"{file}.csv").open(newline="") as lines:
         expected = {
             (row["configuration"], f"{row.get('times', 'Wide')}Times", name, int(row.get("n", 15))): float(row[column])
@@ -48,7 +48,7 @@ def test_printed_figures_are_those_of_the_paper(table: str, file: str, figures: 
     assert printed(table) == expected
 
 
-def test_figures_are_what_they_say() -> None:
+def test_figures_are_what_they_say():
     one = dataclasses.replace(CELL, batches=1)
     (batch,) = one.drawn()
     assert batch == generate_batch(8, variant="published-program", shuffle=True, seed=0)
@@ -66,7 +66,7 @@ def test_figures_are_what_they_say() -> None:
     assert gained["improvement"] <= gained["possible"] + 1e-9
 
 
-def test_joins_gain_and_pairs_count_twice() -> None:
+def test_joins_gain_and_pairs_count_twice():
     gained = of.joins(CELL)
     assert 0 <= gained["reversed"] <= gained["moved"]
     assert 0 <= gained["next, reversed"] <= gained["next, moved"]
@@ -75,7 +75,7 @@ def test_joins_gain_and_pairs_count_twice() -> None:
     assert 0 < found["stream"] < found["above"]
 
 
-def test_claims_of_tables_are_all_of_their_figures() -> None:
+def test_claims_of_tables_are_all_of_their_figures():
     found = Store("far", STORED).in_order(paper_far.PAPER.groups)
     for table in (f"table{number}" for number in range(4, 10)):
         assert len(found[table].group.claims) >= len(printed(table))

@@ -1,7 +1,6 @@
 """Claims of the papers: all are measured and shown, and nothing is judged without its reasons."""
 
 import re
-from pathlib import Path
 
 import pytest
 from places import DOCS, PUBLISHED
@@ -15,7 +14,7 @@ WRONG = Claim("gain", "13", "2", Verdict.DOES_NOT)
 
 
 @pytest.mark.parametrize("name", papers.PAPERS)
-def test_every_group_is_measured_and_names_what_it_must(name: str) -> None:
+def test_every_group_is_measured_and_names_what_it_must(name):
     paper = papers.load(name)
     assert paper.name == name
     found = Store(name).in_order(paper.groups)
@@ -32,7 +31,7 @@ NOT_IN_THE_TEXT = {("parvagpu", "program"), ("migm", "tables")}
 
 @pytest.mark.skipif(not (PUBLISHED.parent / "papers").is_dir(), reason="needs the published data: MIG_OPT_PUBLISHED")
 @pytest.mark.parametrize("name", papers.PAPERS)
-def test_what_is_called_printed_stands_in_the_paper(name: str) -> None:
+def test_what_is_called_printed_stands_in_the_paper(name):
     text = (PUBLISHED.parent / "papers" / f"{name}.txt").read_text(encoding="utf-8")
     # Some figures stand there twice in a row, as a number and as a formula.
     text = re.sub(r"(\d+\.\d\d)(?=\1)", r"\1 ", text)
@@ -48,7 +47,7 @@ def test_what_is_called_printed_stands_in_the_paper(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", papers.PAPERS)
-def test_every_group_is_on_the_page_of_its_paper(name: str) -> None:
+def test_every_group_is_on_the_page_of_its_paper(name):
     shown = re.findall(
         rf'^\{{\{{ claims\("{name}", "([\w-]+)"\) \}}\}}$', (PAGES / f"{name}.md").read_text("utf-8"), re.MULTILINE
     )
@@ -57,14 +56,14 @@ def test_every_group_is_on_the_page_of_its_paper(name: str) -> None:
     assert {path.stem for path in STORED.glob("*.json")} == set(papers.PAPERS)
 
 
-def test_a_verdict_needs_its_reasons() -> None:
+def test_a_verdict_needs_its_reasons():
     unknown = Claim("power", "90 W", "", Verdict.CANNOT)
     for claims, needed in (((ONE, WRONG), "the readings"), ((unknown,), "a reason"), ((), "a claim")):
         with pytest.raises(ValueError, match=f"needs {needed}"):
             Group(claims)
 
 
-def test_what_is_stored_is_read_again(tmp_path: Path) -> None:
+def test_what_is_stored_is_read_again(tmp_path):
     made = Measured(Group((WRONG,), readings=(Reading("r", "o", searched=True),)), "today")
     Store("p", tmp_path).put("t1", made, ["t1"])
     assert Store("p", tmp_path).in_order(["t1"]) == {"t1": made}
@@ -74,14 +73,14 @@ def test_what_is_stored_is_read_again(tmp_path: Path) -> None:
     ("wrong", "what"),
     [("nobody", "no paper nobody"), ("far --only=x", "there is no x"), ("far far --only=x", "needs one paper")],
 )
-def test_wrong_arguments(wrong: str, what: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_wrong_arguments(wrong, what, capsys, tmp_path):
     with pytest.raises(SystemExit) as ending:
         papers.main([*wrong.split(), "--results", str(tmp_path)])
     assert ending.value.code == 2
     assert what in capsys.readouterr().err
 
 
-def test_comparing() -> None:
+def test_comparing():
     assert compare(1.23, 1.24, within=0.01) == ("1.23", "1.24", Verdict.AGREES)
     assert compare(1.23, 1.4, within=0.01, direction=True) == ("1.23", "1.40", Verdict.DIRECTION)
     assert compare(1.23, 1.4, within=0.01)[2] is compare(1.23, 1.4, within=0.01, direction=False)[2] is Verdict.DOES_NOT

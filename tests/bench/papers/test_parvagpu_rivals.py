@@ -8,12 +8,12 @@ from mig_opt.instances.bundled import load
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4])
-def test_enumeration_needs_as_many_gpus_as_the_method(number: int) -> None:
+def test_enumeration_needs_as_many_gpus_as_the_method(number):
     demand = load(f"parvagpu-s{number}").replace(max_processes=1)
     assert fast_gpus(demand) == deploy(demand, "mig-serving-fast").gpus
 
 
-def test_readings_differ_in_what_they_allow() -> None:
+def test_readings_differ_in_what_they_allow():
     demand = load("parvagpu-s1").replace(max_processes=1)
     found = readings([demand])
     assert len(found) == len(WEIGHTS) + 2
