@@ -67,7 +67,7 @@ def test_the_schedule_as_it_was(path):
 
 
 @pytest.mark.parametrize("line", [2, 4, 6, 13])
-def test_ends_without_their_beginnings_are_told(path: Path, line: int) -> None:
+def test_ends_without_their_beginnings_are_told(path, line):
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join([*lines[:line], *lines[line + 1 :]]))
     with pytest.raises(
@@ -76,7 +76,7 @@ def test_ends_without_their_beginnings_are_told(path: Path, line: int) -> None:
         read_journal(path)
 
 
-def test_a_run_that_ended_before_it_began_by_the_clock_of_files(path: Path) -> None:
+def test_a_run_that_ended_before_it_began_by_the_clock_of_files(path):
     journal = read_journal(path)
     journal.events[-2:] = [Event(103.9, "ran", task="left", attempt=2, code=0), Event(107.5, "end")]
     (run,) = (run for run in journal.runs() if run.task == "left")

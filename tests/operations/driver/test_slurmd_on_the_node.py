@@ -49,9 +49,7 @@ def node_with(folder: Path, monkeypatch: pytest.MonkeyPatch, node: str, job: str
         ("MIXED", JOB.format(os.getuid() + 1, "RUNNING", "n1", "NO"), "job 7 is of ada("),
     ],
 )
-def test_what_slurm_says_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str, job: str, way: str
-) -> None:
+def test_what_slurm_says_counts(tmp_path, monkeypatch, state, job, way):
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() or 0)
     if "ada(" in way:
         monkeypatch.setattr(os, "geteuid", lambda: 4711)
@@ -61,7 +59,7 @@ def test_what_slurm_says_counts(
     assert not found or "salloc --exclusive -w n1" in found
 
 
-def test_a_job_on_other_nodes_and_a_slurm_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_on_other_nodes_and_a_slurm_that_does_not_answer(tmp_path, monkeypatch):
     root = node_with(
         tmp_path,
         monkeypatch,
@@ -77,7 +75,7 @@ def test_a_job_on_other_nodes_and_a_slurm_that_does_not_answer(tmp_path: Path, m
 
 
 @pytest.mark.deep
-def test_a_real_slurm(tmp_path: Path) -> None:
+def test_a_real_slurm(tmp_path):
     with cluster(tmp_path / "s", {"n1": ("A100",), "n2": ("A100",)}) as slurm:
         slurm.describe({"n1": "gpu:1", "n2": "gpu:1"}, "NodeName=n[1-2] Name=gpu File=DEV/nvidia0\n")
         slurm.start()

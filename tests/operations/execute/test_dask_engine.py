@@ -3,10 +3,8 @@
 import os
 import signal
 import time
-from pathlib import Path
 
 import pytest
-from dask_nodes import Nodes
 from node_plans import BATCH, DEVICES, NOTHING, PLAN, USER, Client, commands, places
 
 from mig_opt.batch.batch import Batch, Task
@@ -22,10 +20,7 @@ from mig_opt.validation import validate
 pytestmark = [pytest.mark.deep, pytest.mark.parametrize("nodes", ["dask"], indirect=True)]
 
 
-# What is refused
-
-
-def test_what_speaks_against_it_is_told_of_all_nodes_before_anything_is_changed(nodes: Nodes, tmp_path: Path) -> None:
+def test_what_speaks_against_it_is_told_of_all_nodes_before_anything_is_changed(nodes, tmp_path):
     nodes.machines["n1"].mode(0, 0)
     nodes.machines["n2"].add(0, "1g.6gb", 1, pid=7)
     options = {"journal": tmp_path / "j", "engine": nodes.engine}
@@ -47,7 +42,7 @@ def test_what_speaks_against_it_is_told_of_all_nodes_before_anything_is_changed(
     assert [machine.log for machine in nodes.machines.values()] == [[], []]
 
 
-def test_what_has_not_begun_is_taken_back_and_a_stopped_scheduler_is_told(nodes: Nodes, tmp_path: Path) -> None:
+def test_what_has_not_begun_is_taken_back_and_a_stopped_scheduler_is_told(nodes, tmp_path):
     client = Client(nodes, tmp_path)
     words = commands(tmp_path, 0)
     write_journal(Journal(BATCH, PLAN, words, tuple(DEVICES), str(tmp_path), "ab", USER, nodes.engine), client.journal)
@@ -61,7 +56,7 @@ def test_what_has_not_begun_is_taken_back_and_a_stopped_scheduler_is_told(nodes:
     assert time.monotonic() - begin < 12
 
 
-def test_nodes_plan_anew_and_the_whole_knows(nodes: Nodes, tmp_path: Path) -> None:
+def test_nodes_plan_anew_and_the_whole_knows(nodes, tmp_path):
     tasks = Task("late", {1: 0.3}), Task("next", {1: 0.3}), Task("short", {1: 0.5}), Task("other", {1: 0.3})
     batch = Batch(tasks, get_gpu("A30"), 2)
     places_of = {"late": (0, 0, 0), "short": (0, 1, 0), "other": (1, 0, 0), "next": (0, 0, 1)}

@@ -1,16 +1,15 @@
 """Plans of two nodes by each engine, and engines that are refused."""
 
 import shutil
-from pathlib import Path
 
 import pytest
-from node_plans import BATCH, DEVICES, PLAN, Client, Nodes, commands, ran
+from node_plans import BATCH, DEVICES, PLAN, Client, commands, ran
 
 from mig_opt.errors import InputError
 from mig_opt.operations.execute.schedules import run_schedule
 
 
-def test_a_plan_is_carried_out_and_taken_back(nodes: Nodes, tmp_path: Path) -> None:
+def test_a_plan_is_carried_out_and_taken_back(nodes, tmp_path):
     client = Client(nodes, tmp_path, 0.5)
     client.ends(client.start())
     assert sorted(line[:2] for line in ran(tmp_path, "begin")) == [["a", "n1"], ["b", "n1"], ["c", "n2"]]
@@ -27,13 +26,13 @@ def test_a_plan_is_carried_out_and_taken_back(nodes: Nodes, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("address", ["dask://10.0.0.1:8786", "dask://node-1:8786"])
-def test_a_scheduler_elsewhere_without_tls_is_refused(address: str, tmp_path: Path) -> None:
+def test_a_scheduler_elsewhere_without_tls_is_refused(address, tmp_path):
     with pytest.raises(InputError, match=r"engine: whoever reaches .* without TLS .* certificates"):
         run_schedule(BATCH, PLAN, commands(tmp_path, 0), journal=tmp_path / "j", devices=DEVICES, engine=address)
     assert not (tmp_path / "j").exists()
 
 
 @pytest.mark.parametrize("address", ["dask://", "dask://node", "ray://node:1", "ssh"])
-def test_engines_that_there_are_not(address: str, tmp_path: Path) -> None:
+def test_engines_that_there_are_not(address, tmp_path):
     with pytest.raises(InputError, match=r"engine: must be dask://HOST:PORT"):
         run_schedule(BATCH, PLAN, commands(tmp_path, 0), journal=tmp_path / "j", devices=DEVICES, engine=address)

@@ -8,10 +8,9 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-from node_plans import FOREIGN, Client, Nodes, killed_at_once, ran, running, signalled, until
+from node_plans import FOREIGN, Client, killed_at_once, ran, running, signalled, until
 from slurm_nodes import SlurmNodes
 
 from mig_opt.files.batch.journals import read_journal
@@ -19,12 +18,8 @@ from mig_opt.files.batch.journals import read_journal
 pytestmark = pytest.mark.deep
 
 
-# Deaths on the nodes
-
-
 def kill_task(client: Client) -> None:
     line = client.begun("a")
-    assert line is not None
     os.killpg(os.getpgid(int(line[2])), signal.SIGKILL)
 
 
@@ -103,7 +98,7 @@ def by_engine(*rows: tuple[object, dict[str, object]]) -> list[object]:
     ),
     indirect=["nodes"],
 )
-def test_each_task_ends_once_whatever_dies(nodes: Nodes, tmp_path: Path, death: Fault, again: str) -> None:
+def test_each_task_ends_once_whatever_dies(nodes, tmp_path, death, again):
     client, process = running(nodes, tmp_path, 12.0 if death is kill_controller else 2.0)
     death(client)
     assert "Traceback" not in client.ends(process)
@@ -119,7 +114,7 @@ def test_each_task_ends_once_whatever_dies(nodes: Nodes, tmp_path: Path, death: 
     ),
     indirect=["nodes"],
 )
-def test_silence_measures_nothing_wrong(nodes: Nodes, tmp_path: Path, who: str, told: bool) -> None:
+def test_silence_measures_nothing_wrong(nodes, tmp_path, who, told):
     """It is told within ten seconds if nothing is heard of a node; files that Slurm's nodes share tell without it."""
     client, process = running(nodes, tmp_path, 2.0)
     silent = nodes.processes(who)
@@ -138,7 +133,7 @@ def test_silence_measures_nothing_wrong(nodes: Nodes, tmp_path: Path, who: str, 
 
 
 @pytest.mark.parametrize("nodes", ["slurm"], indirect=True)
-def test_a_node_that_slurm_gives_up_runs_what_it_has_lost_when_it_is_back(nodes: SlurmNodes, tmp_path: Path) -> None:
+def test_a_node_that_slurm_gives_up_runs_what_it_has_lost_when_it_is_back(nodes, tmp_path):
     client, process = running(nodes, tmp_path, 25.0, c=1.0)
     silent = nodes.processes("agent")
     signalled(signal.SIGSTOP, silent)
@@ -151,7 +146,7 @@ def test_a_node_that_slurm_gives_up_runs_what_it_has_lost_when_it_is_back(nodes:
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can mount a small disk")
-def test_a_full_disk_is_told_and_gone_on_with(nodes: Nodes, tmp_path: Path) -> None:
+def test_a_full_disk_is_told_and_gone_on_with(nodes, tmp_path):
     state = tmp_path / "state"
     state.mkdir(mode=0o700)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=0700", "none", state], check=True)
@@ -172,7 +167,7 @@ def test_a_full_disk_is_told_and_gone_on_with(nodes: Nodes, tmp_path: Path) -> N
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can mount a small disk")
 @pytest.mark.parametrize("nodes", ["slurm"], indirect=True)
-def test_a_job_that_slurm_holds_since_the_disk_of_slurmd_is_full(nodes: SlurmNodes, tmp_path: Path) -> None:
+def test_a_job_that_slurm_holds_since_the_disk_of_slurmd_is_full(nodes, tmp_path):
     slurm, spool = nodes.slurm, nodes.slurm.root / "spool" / "n1"
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", spool], check=True)
     try:
@@ -193,10 +188,7 @@ def test_a_job_that_slurm_holds_since_the_disk_of_slurmd_is_full(nodes: SlurmNod
         subprocess.run(["umount", "--lazy", spool], check=True)
 
 
-# Those of the program that was started
-
-
-def test_the_client_dies_and_another_goes_on(nodes: Nodes, tmp_path: Path) -> None:
+def test_the_client_dies_and_another_goes_on(nodes, tmp_path):
     client = Client(nodes, tmp_path)
     process = client.start()
     until(lambda: client.begun("a"))
@@ -208,7 +200,7 @@ def test_the_client_dies_and_another_goes_on(nodes: Nodes, tmp_path: Path) -> No
     client.check()
 
 
-def test_ctrl_c_ends_the_tasks_on_all_nodes(nodes: Nodes, tmp_path: Path) -> None:
+def test_ctrl_c_ends_the_tasks_on_all_nodes(nodes, tmp_path):
     client, process = running(nodes, tmp_path, 3.0)
     process.send_signal(signal.SIGINT)
     client.ends(process, 130)
@@ -223,7 +215,7 @@ def test_ctrl_c_ends_the_tasks_on_all_nodes(nodes: Nodes, tmp_path: Path) -> Non
     client.check(again=("a", "c"))
 
 
-def test_the_same_execution_begun_twice_at_once(nodes: Nodes, tmp_path: Path) -> None:
+def test_the_same_execution_begun_twice_at_once(nodes, tmp_path):
     client = Client(nodes, tmp_path, 0.5)
     first = client.start()
     until(lambda: client.begun("a"))

@@ -1,9 +1,7 @@
 """Schedules on several kinds of GPUs, and on GPUs without MIG, are carried out by programs on the tests' GPUs."""
 
-from pathlib import Path
-
 import pytest
-from nvml_machine import Machine
+from refusals import refused
 
 from mig_opt import Batch, InputError, Pool, Task, export, get_gpu, solve, validate
 from mig_opt.batch.journal import Commands
@@ -21,11 +19,10 @@ BATCH = Batch(
 )
 
 
-def test_tasks_run_on_their_kind_and_on_the_whole_gpu_without_mig(machine: Machine, tmp_path: Path) -> None:
+def test_tasks_run_on_their_kind_and_on_the_whole_gpu_without_mig(machine, tmp_path):
     script = f'echo "$MIG_OPT_TASK $CUDA_VISIBLE_DEVICES" >>{tmp_path}/ran'
     commands = Commands({task.name: ("sh", "-c", script) for task in BATCH.tasks})
     schedule = solve(BATCH).schedule
-    assert schedule is not None
     journal = tmp_path / "run.journal"
     with pytest.raises(InputError, match="MIG mode is on, but the plan takes the whole GPU"):
         run_schedule(BATCH, schedule, commands, journal=journal)
@@ -44,6 +41,5 @@ def test_tasks_run_on_their_kind_and_on_the_whole_gpu_without_mig(machine: Machi
     assert machine.instances(0) == []
 
 
-def test_a_script_is_for_gpus_with_mig() -> None:
-    with pytest.raises(InputError, match="MIG is off on GPU 1"):
-        export(BATCH, "script", solve(BATCH).schedule)
+def test_a_script_is_for_gpus_with_mig():
+    refused(export, BATCH, "script", solve(BATCH).schedule, match="MIG is off on GPU 1")

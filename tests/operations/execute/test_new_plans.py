@@ -1,15 +1,12 @@
 """Schedules that are planned anew while they run, after tasks that end late."""
 
-from pathlib import Path
-
 import pytest
-from nvml_machine import Machine
+from refusals import refused
 
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.journal import Commands
 from mig_opt.batch.schedule import Run
 from mig_opt.batch.timing import retimed_schedule
-from mig_opt.errors import InputError
 from mig_opt.files.batch.journals import read_journal
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.operations.execute.schedules import run_schedule, undo_schedule
@@ -25,17 +22,16 @@ def late_commands(seconds: float) -> Commands:
     return Commands({name: ("sleep", str(time)) for name, time in slept.items()})
 
 
-def test_what_waits_behind_a_late_task_is_planned_anew(machine: Machine, journal: Path) -> None:
+def test_what_waits_behind_a_late_task_is_planned_anew(machine, journal):
+    wrong = r"replan: must be a share from 0 to 1 .0.01 is one percent., is 20"
+    refused(run_schedule, LATE, LATE_PLAN, late_commands(1), match=wrong, journal=journal, replan=20)
     told: list[str] = []
     observe = lambda _, event: told.append(event.text)  # noqa: E731
     found = run_schedule(LATE, LATE_PLAN, late_commands(3.0), journal=journal, replan=0.2, observe=observe)
-    assert found.complete
     moved = {step.task: step for step in found.steps if step.kind == "run"}["next"]
-    assert moved.start == 2
-    assert moved.measured[1] < 3.0
+    assert (found.complete, moved.start, moved.measured[1] < 3.0) == (True, 2, True)
     known = read_journal(journal)
-    assert known.replan == 0.2
-    assert len(known.stages) == 2
+    assert (known.replan, len(known.stages)) == (0.2, 2)
     assert any(text.startswith("the last task ends at ") and text.endswith(" earlier") for text in told)
     assert found.document()["steps"]
     assert validate(*known.measured()).valid
@@ -44,25 +40,16 @@ def test_what_waits_behind_a_late_task_is_planned_anew(machine: Machine, journal
 
 
 @pytest.mark.parametrize(("seconds", "replan"), [(3.0, None), (0.31, 0.5), (0.31, 0.0)])
-def test_a_plan_stays_without_reason_or_gain(
-    machine: Machine, journal: Path, seconds: float, replan: float | None
-) -> None:
+def test_a_plan_stays_without_reason_or_gain(machine, journal, seconds, replan):
     found = run_schedule(LATE, LATE_PLAN, late_commands(seconds), journal=journal, replan=replan)
-    assert found.complete
-    assert len(read_journal(journal).stages) == 1
+    assert (found.complete, len(read_journal(journal).stages)) == (True, 1)
     assert [step.start for step in found.steps if step.task == "next"] == [0]
 
 
-def test_a_new_plan_leaves_instances_of_others_alone(machine: Machine, journal: Path) -> None:
+def test_a_new_plan_leaves_instances_of_others_alone(machine, journal):
     batch = LATE.replace(tasks=(Task("late", {1: 0.3}), Task("next", {1: 0.3})))
     plan = retimed_schedule(batch, [Run("late", 0, "1g.6gb", 0, 0, 1), Run("next", 0, "1g.6gb", 0, 1, 2)])
     for start in (1, 2, 3):
         machine.add(0, "1g.6gb", start, pid=7)
     found = run_schedule(batch, plan, late_commands(1.5), journal=journal, replan=0.2)
-    assert found.complete
-    assert len(read_journal(journal).stages) == 1
-
-
-def test_a_share_that_is_none_is_refused(machine: Machine, journal: Path) -> None:
-    with pytest.raises(InputError, match=r"replan: must be a share from 0 to 1 .0.01 is one percent., is 20"):
-        run_schedule(LATE, LATE_PLAN, late_commands(1), journal=journal, replan=20)
+    assert (found.complete, len(read_journal(journal).stages)) == (True, 1)

@@ -8,22 +8,21 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from command_line import Command
 from executions import Execution, World, random_batch, true_times
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nvml_machine import Machine
+from refusals import refused
 
 from mig_opt.api.solve import solve
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.journal import Commands, Journal
 from mig_opt.batch.schedule import Schedule
-from mig_opt.errors import InputError
 from mig_opt.files.batch.batches import BATCH
 from mig_opt.files.batch.journals import COMMANDS, read_journal, write_journal
 from mig_opt.files.batch.schedules import SCHEDULE
@@ -33,9 +32,7 @@ from mig_opt.validation import validate
 
 
 def far(batch: Batch) -> Schedule:
-    found = solve(batch, "far").schedule
-    assert found is not None
-    return found
+    return solve(batch, "far").schedule
 
 
 def random_plan(rng: random.Random) -> tuple[Batch, Schedule]:
@@ -45,14 +42,7 @@ def random_plan(rng: random.Random) -> tuple[Batch, Schedule]:
     return batch, far(batch)
 
 
-def carried_out(
-    batch: Batch,
-    schedule: Schedule,
-    seconds: Mapping[str, float | Mapping[int, float]],
-    folder: Path,
-    *,
-    replan: float | None = None,
-) -> Journal:
+def carried_out(batch: Batch, schedule: Schedule, seconds: Any, folder: Path, *, replan: Any = None) -> Journal:
     """The journal of a plan carried out in simulated time."""
     folder.mkdir()
     machine = Machine(folder, *[batch.gpu.name] * batch.gpus)
@@ -72,7 +62,7 @@ def places(journal: Journal, gpu: int) -> dict[str, tuple[str, int]]:
 
 @settings(max_examples=25)
 @given(st.randoms(use_true_random=False))
-def test_nodes_that_plan_anew_are_merged_as_they_come(rng: random.Random) -> None:
+def test_nodes_that_plan_anew_are_merged_as_they_come(rng):
     batch, schedule = random_plan(rng)
     hosts = tuple(f"n{gpu}/0" for gpu in range(batch.gpus))
     plan = Journal(batch, schedule, Commands({task.name: ("true",) for task in batch.tasks}), hosts, replan=0.1)
@@ -99,10 +89,9 @@ def test_nodes_that_plan_anew_are_merged_as_they_come(rng: random.Random) -> Non
         write_journal(found, Path(name, "journal"))
         again = Gathering(read_journal(Path(name, "journal")))
     assert [event for host, part in parts.items() for event in again.news(host, part)] == []
+    replanned = sum(event.kind == "replan" for part in parts.values() for event in part.events)
     for whole in (found, told):
-        assert sum(event.kind == "replan" for event in whole.events) == sum(
-            event.kind == "replan" for part in parts.values() for event in part.events
-        )
+        assert sum(event.kind == "replan" for event in whole.events) == replanned
         for host, part in parts.items():
             assert places(whole, hosts.index(f"{host}/0")) == places(part, 0)
         assert validate(*whole.measured()).valid
@@ -110,15 +99,14 @@ def test_nodes_that_plan_anew_are_merged_as_they_come(rng: random.Random) -> Non
 
 @settings(max_examples=25)
 @given(st.randoms(use_true_random=False))
-def test_cut_carried_out_and_merged_is_the_whole(rng: random.Random) -> None:
+def test_cut_carried_out_and_merged_is_the_whole(rng):
     batch, schedule = random_plan(rng)
     seconds = {run.task: (run.end - run.begin) * rng.uniform(0.3, 2.5) for run in schedule.runs}
     hosts = [f"n{rng.randint(1, 3)}/{gpu}" for gpu in range(batch.gpus)]
     plan = Journal(batch, schedule, Commands({task.name: ("true",) for task in batch.tasks}), tuple(hosts))
     busy = {hosts[run.gpu].partition("/")[0] for run in schedule.runs}
     if any(hosts[each.gpu].partition("/")[0] not in busy for each in schedule.operations or ()):
-        with pytest.raises(InputError, match="has no task there"):
-            cut(plan)
+        refused(cut, plan, match="has no task there")
         return
     plans = cut(plan)
     assert plans.keys() == busy
@@ -142,10 +130,9 @@ def test_cut_carried_out_and_merged_is_the_whole(rng: random.Random) -> None:
     assert {gpu.partition("/")[0] for gpu in found.gpus} == {host.partition("/")[0] for host in hosts}
 
     def facts(journal: Journal) -> list[tuple[object, ...]]:
-        kinds = [
-            each for each in journal.events if each.kind not in ("begin", "end", "found")
-        ]  # found may be where nothing is to be done
-        return sorted((each.kind, str(each.instance), str(each.task), each.attempt) for each in kinds)
+        # "found" may be where nothing is to be done.
+        told = (each for each in journal.events if each.kind not in ("begin", "end", "found"))
+        return sorted((each.kind, str(each.instance), str(each.task), each.attempt) for each in told)
 
     assert facts(found) == facts(whole)
     changed = merged(plan, set_back)  # with clocks that have been set back meanwhile
@@ -162,7 +149,7 @@ TWO = Batch((Task("a", {4: 0.1}), Task("b", {4: 0.2})), get_gpu("A30"), 2)
 
 
 @pytest.fixture
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def files(tmp_path, monkeypatch):
     """The arguments of a plan for two nodes."""
     monkeypatch.chdir(tmp_path)
     BATCH.write(TWO, "batch.json")
@@ -171,7 +158,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return ["batch.json", "plan.json", "--commands", "commands.json"]
 
 
-def test_parts_are_carried_out_by_what_stands_beside_them(run: Command, files: list[str], tmp_path: Path) -> None:
+def test_parts_are_carried_out_by_what_stands_beside_them(run, files, tmp_path):
     assert run("run", *files, "--devices", "n1/0,n2/0", "--split", "parts; touch pwned").code == 0
     folder = tmp_path / "parts; touch pwned"
     assert run("run", "--gather", folder).code == 2
@@ -193,13 +180,12 @@ def test_parts_are_carried_out_by_what_stands_beside_them(run: Command, files: l
     assert sorted((tmp_path / "ran").read_text().split()) == ["a", "b"]
     assert run("run", "--gather", folder, "--journal", "whole.journal", "--quiet").code == 0
     whole = read_journal(tmp_path / "whole.journal")
-    assert whole.ended
-    assert set(whole.gpus) == {f"n1/{Machine.uuid(0)}", f"n2/{Machine.uuid(0)}"}
+    assert (whole.ended, set(whole.gpus)) == (True, {f"n1/{Machine.uuid(0)}", f"n2/{Machine.uuid(0)}"})
     assert validate(*whole.measured()).valid
     assert not (tmp_path / "pwned").exists()
 
 
-def test_a_folder_with_something_in_it_is_left_alone(run: Command, files: list[str], tmp_path: Path) -> None:
+def test_a_folder_with_something_in_it_is_left_alone(run, files, tmp_path):
     (tmp_path / "parts").mkdir()
     (tmp_path / "parts" / "mine").touch()
     given = [*files, "--devices", "n1/0,n2/0", "--split"]
@@ -210,18 +196,17 @@ def test_a_folder_with_something_in_it_is_left_alone(run: Command, files: list[s
     assert [path.name for path in (tmp_path / "parts").iterdir()] == ["mine"]
 
 
-def test_the_journal_of_another_plan_is_refused(tmp_path: Path) -> None:
+def test_the_journal_of_another_plan_is_refused(tmp_path):
     words, plans = Commands({task.name: ("true",) for task in TWO.tasks}), []
     for name, batch in (("one", TWO), ("two", TWO.replace(tasks=(Task("a", {2: 3.0}), Task("b", {1: 2.0, 4: 1.0}))))):
         plans.append(Journal(batch, far(batch), words, ("n1/0", "n2/0")))
         split(plans[-1], tmp_path / "new" / name)
     nodes = tmp_path / "new" / "one" / "nodes"
     shutil.copy(tmp_path / "new" / "two" / "plan.journal", nodes / "n1" / "run.journal")
-    with pytest.raises(InputError, match="n1: is the journal of another plan"):
-        gather(tmp_path / "new" / "one")
+    refused(gather, tmp_path / "new" / "one", match="n1: is the journal of another plan")
 
 
-def test_a_second_process_waits_and_sigterm_is_ctrl_c(tmp_path: Path) -> None:
+def test_a_second_process_waits_and_sigterm_is_ctrl_c(tmp_path):
     journal = tmp_path / "run.journal"
     journal.write_text('{"schema": "mig-op')
     script = f"""

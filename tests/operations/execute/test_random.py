@@ -33,7 +33,6 @@ def check(seed: int, folder: Path) -> str:
     folder.mkdir(exist_ok=True)
     batch = random_batch(rng, ["A30", "A100", "H100"], [1, 1, 2], 9)
     schedule = solve(batch, rng.choice(["far", "lpt", "fixpart-best"])).schedule or solve(batch, "far").schedule
-    assert schedule is not None
     machine = Machine(folder, *[batch.gpu.name] * batch.gpus)
     with machine.loaded():
         foreign = set()
@@ -112,18 +111,18 @@ def check_end(
 
 
 @pytest.fixture(autouse=True)
-def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_waiting_for_the_disk(monkeypatch):
     """The deaths here are not those of the machine."""
     monkeypatch.setattr(os, "fdatasync", lambda file: None)
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_some_plans(seed: int, tmp_path: Path) -> None:
+def test_some_plans(seed, tmp_path):
     check(seed, tmp_path)
 
 
 @pytest.mark.deep
-def test_a_thousand_plans(tmp_path: Path) -> None:
+def test_a_thousand_plans(tmp_path):
     ends = [check(seed, tmp_path / str(seed)) for seed in range(100, 1100)]
     assert len(ends) == 1000
     assert min(ends.count(end) for end in ("done", "undone", "rebooted", "replanned")) >= 40

@@ -12,14 +12,16 @@ import time
 from pathlib import Path
 
 import pytest
+from documents import complaints
 from node_plans import ends, until
 from nvml_machine import Machine
+from refusals import refused
 
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.journal import Commands
 from mig_opt.batch.schedule import Run
 from mig_opt.batch.timing import retimed_schedule
-from mig_opt.errors import DriverError, InputError
+from mig_opt.errors import DriverError
 from mig_opt.files.batch.batches import BATCH as BATCH_FILE
 from mig_opt.files.batch.journals import COMMANDS, JournalFile, read_journal
 from mig_opt.files.batch.schedules import SCHEDULE
@@ -52,20 +54,17 @@ def places(machine: Machine) -> set[tuple[str, int]]:
     return {(one.profile, one.start) for one in machine.instances(0)}
 
 
-def test_a_plan_is_executed_where_it_says(machine: Machine, journal: Path, tmp_path: Path) -> None:
+def test_a_plan_is_executed_where_it_says(machine, journal, tmp_path):
     events: list[str] = []
-    found = run_schedule(
-        BATCH, PLAN, note(tmp_path), journal=journal, observe=lambda _, event: events.append(event.kind)
-    )
-    assert found.complete
-    assert not found.failed
+    told = lambda _, event: events.append(event.kind)  # noqa: E731
+    found = run_schedule(BATCH, PLAN, note(tmp_path), journal=journal, observe=told)
+    assert (found.complete, bool(found.failed)) == (True, False)
     task, _, *place = ran(tmp_path)[0]
     assert (task, place) == ("big", ["4g.24gb", "0"])
     assert {task: uuid for task, uuid, _, _ in ran(tmp_path)}["left"] == machine.instances(0)[1].uuid
     assert places(machine) == END
-    assert events[0] == "begin"
-    assert events[-1] == "end"
-    assert [(event.kind) for event in read_journal(journal).events] == events
+    assert (events[0], events[-1]) == ("begin", "end")
+    assert [event.kind for event in read_journal(journal).events] == events
     assert validate(*read_journal(journal).measured()).valid
     assert sorted(path.suffix for path in Path(f"{journal}.tasks").iterdir()) == [".out"] * 3
 
@@ -81,38 +80,24 @@ def test_a_plan_is_executed_where_it_says(machine: Machine, journal: Path, tmp_p
         (lambda machine: machine.renumber(1, 0), "the driver has no profile"),
     ],
 )
-def test_what_speaks_against_it_is_told_before_anything_is_changed(
-    machine: Machine, journal: Path, tmp_path: Path, spoil, message: str
-) -> None:
+def test_what_speaks_against_it_is_told_before_anything_is_changed(machine, journal, tmp_path, spoil, message):
     spoil(machine)
     before = machine.instances(0)
-    with pytest.raises(InputError, match=message):
-        run_schedule(BATCH, PLAN, note(tmp_path), journal=journal)
-    assert not journal.exists()
-    assert machine.instances(0) == before
-    assert machine.log == []
+    refused(run_schedule, BATCH, PLAN, note(tmp_path), match=message, journal=journal)
+    assert (journal.exists(), machine.instances(0), machine.log) == (False, before, [])
 
 
-def test_all_problems_at_once(machine: Machine, journal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_problems_at_once(machine, journal, monkeypatch):
     monkeypatch.setattr("mig_opt.operations.execute.checks.owner_of_partitions", lambda: "HAMi owns the partitions")
     commands = Commands({"big": ("./no-such-program",), "left": ("true", "\0")})
-    with pytest.raises(InputError) as error:
-        run_schedule(BATCH, PLAN, commands, journal=journal, devices=["7"])
-    text = str(error.value)
-    for part in (
-        "'right'; add it",
-        "no program './no-such-program'",
-        "commands.left: has the character",
-        "HAMi owns",
-        "there is no GPU 7",
-    ):
+    text = "\n".join(complaints(run_schedule, BATCH, PLAN, commands, journal=journal, devices=["7"]))
+    for part in ("'right'; add it", "no program './no-such-program'", "commands.left: has the character", "HAMi owns"):
         assert part in text
+    assert "there is no GPU 7" in text
 
 
 @pytest.mark.parametrize("node", [None, "", socket.gethostname()])
-def test_gpus_by_uuid_although_numbers_have_shifted(
-    machine: Machine, journal: Path, tmp_path: Path, node: str | None
-) -> None:
+def test_gpus_by_uuid_although_numbers_have_shifted(machine, journal, tmp_path, node):
     """The batch may know them; the node may be this machine by its name: nothing goes through ssh then."""
     machine.renumber(1, 0)
     batch = BATCH if node is None else BATCH.replace(devices=(Device(7, node, Machine.uuid(0)),))
@@ -122,7 +107,7 @@ def test_gpus_by_uuid_although_numbers_have_shifted(
     assert read_journal(journal).batch.devices == batch.devices
 
 
-def test_instances_of_others_stay(machine: Machine, journal: Path, tmp_path: Path) -> None:
+def test_instances_of_others_stay(machine, journal):
     batch = Batch((Task("a", {2: 0.1}),), get_gpu("A30"))
     plan = retimed_schedule(batch, [Run("a", 0, "2g.12gb", 0, 0, 1)])
     other = machine.add(0, "1g.6gb", 3, pid=7)
@@ -131,7 +116,7 @@ def test_instances_of_others_stay(machine: Machine, journal: Path, tmp_path: Pat
     assert [one.uuid for one in machine.instances(0)] == [other]
 
 
-def test_a_live_instance_is_used_and_destroyed_by_the_plan(machine: Machine, journal: Path, tmp_path: Path) -> None:
+def test_a_live_instance_is_used_and_destroyed_by_the_plan(machine, journal, tmp_path):
     batch = BATCH.replace(initial=(LiveInstance(0, "4g.24gb", 0, 0.05),))
     uuid = machine.add(0, "4g.24gb", 0)
     found = run_schedule(batch, retimed_schedule(batch, RUNS), note(tmp_path), journal=journal)
@@ -142,23 +127,20 @@ def test_a_live_instance_is_used_and_destroyed_by_the_plan(machine: Machine, jou
     assert places(machine) == END
 
 
-def test_what_cannot_be_done_is_done_when_resumed(machine: Machine, journal: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_done_is_done_when_resumed(machine, journal, tmp_path):
     machine.fault("in-use", -1)
     found = run_schedule(BATCH, PLAN, note(tmp_path), journal=journal, patience=SOON)
-    assert not found.complete
-    assert [line[0] for line in ran(tmp_path)] == ["big"]
+    assert (found.complete, [line[0] for line in ran(tmp_path)]) == (False, ["big"])
     assert "still in use; stop" in found.refusals[0]
     machine.fault("in-use", 0)
     found = resume_schedule(journal)
-    assert found.complete
-    assert found.refusals == []
+    assert (found.complete, found.refusals) == (True, [])
     assert sorted(line[0] for line in ran(tmp_path)) == ["big", "left", "right"]
     assert places(machine) == END
-    with pytest.raises(InputError, match="nothing to go on with"):
-        resume_schedule(journal)
+    refused(resume_schedule, journal, match="nothing to go on with")
 
 
-def test_layouts_lost_at_a_restart_are_made_again(machine: Machine, journal: Path, tmp_path: Path) -> None:
+def test_layouts_lost_at_a_restart_are_made_again(machine, journal, tmp_path):
     machine.fault("no-compute", -1)
     assert not run_schedule(BATCH, PLAN, note(tmp_path), journal=journal, patience=SOON).complete
     assert machine.instances(0) == []
@@ -177,7 +159,7 @@ def test_layouts_lost_at_a_restart_are_made_again(machine: Machine, journal: Pat
     assert sorted(line[0] for line in ran(tmp_path)) == ["big", "left", "right"]
 
 
-def test_an_instance_that_appears_in_the_way_is_left_alone(machine: Machine, journal: Path, tmp_path: Path) -> None:
+def test_an_instance_that_appears_in_the_way_is_left_alone(machine, journal, tmp_path):
     def intrude(_: object, event) -> None:
         if event.kind == "destroyed":
             machine.add(0, "2g.12gb", 0, pid=7)
@@ -188,9 +170,7 @@ def test_an_instance_that_appears_in_the_way_is_left_alone(machine: Machine, jou
     assert sorted(line[0] for line in ran(tmp_path)) == ["big", "right"]  # the other branch is not kept from running
 
 
-def test_an_instance_made_by_hand_after_a_refusal_is_left_alone(
-    machine: Machine, journal: Path, tmp_path: Path
-) -> None:
+def test_an_instance_made_by_hand_after_a_refusal_is_left_alone(machine, journal, tmp_path):
     machine.fault("no-compute", -1)
     assert not run_schedule(BATCH, PLAN, note(tmp_path), journal=journal, patience=SOON).complete
     machine.fault("no-compute", 0)
@@ -200,9 +180,7 @@ def test_an_instance_made_by_hand_after_a_refusal_is_left_alone(
     assert places(machine) == {("4g.24gb", 0)}
 
 
-def test_what_a_refused_creation_has_left_is_taken_back_whatever_comes_between(
-    machine: Machine, journal: Path, tmp_path: Path
-) -> None:
+def test_what_a_refused_creation_has_left_is_taken_back_whatever_comes_between(machine, journal, tmp_path):
     def stop(_: object, event) -> None:
         if event.kind == "refused":
             raise KeyboardInterrupt
@@ -223,52 +201,41 @@ def full(*_: object) -> int:
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def test_what_the_disk_refuses_is_told(
-    machine: Machine, journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("begun", [True, False])
+def test_what_the_disk_refuses_is_told_and_a_journal_without_its_first_line_is_not_there(
+    machine, journal, tmp_path, monkeypatch, begun
+):
     with monkeypatch.context() as disk:
 
         def fill(_: object, event) -> None:
             if event.kind == "created":
                 disk.setattr(os, "write", full)
 
-        with pytest.raises(InputError, match=r"run.journal:\n.*No space left on device; mend that"):
-            run_schedule(BATCH, PLAN, note(tmp_path), journal=journal, observe=fill)
-    assert resume_schedule(journal).complete
-    assert len(ran(tmp_path)) == 3
+        if not begun:
+            disk.setattr(os, "write", full)
+        told = r"run.journal:\n.*No space left on device; mend that" if begun else "No space left on device"
+        refused(run_schedule, BATCH, PLAN, note(tmp_path), match=told, journal=journal, observe=fill)
+    assert journal.exists() == begun
+    again = resume_schedule(journal) if begun else run_schedule(BATCH, PLAN, note(tmp_path), journal=journal)
+    assert (again.complete, len(ran(tmp_path))) == (True, 3)
 
 
-def test_a_journal_whose_first_line_the_disk_refuses_is_not_there(
-    machine: Machine, journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as disk:
-        disk.setattr(os, "write", full)
-        with pytest.raises(InputError, match="No space left on device"):
-            run_schedule(BATCH, PLAN, note(tmp_path), journal=journal)
-    assert not journal.exists()
-    assert run_schedule(BATCH, PLAN, note(tmp_path), journal=journal).complete
-
-
-def test_a_task_that_the_machine_does_not_start_is_told(machine: Machine, journal: Path) -> None:
+def test_a_task_that_the_machine_does_not_start_is_told(machine, journal):
     commands = Commands({task.name: ("sh", "-c", "true", "x" * 3_000_000) for task in BATCH.tasks})
     with pytest.raises(DriverError, match="task 'big' cannot be started: Argument list too long"):
         run_schedule(BATCH, PLAN, commands, journal=journal)
 
 
-def test_two_processes_do_not_go_on_at_once(machine: Machine, journal: Path, tmp_path: Path) -> None:
+def test_two_processes_do_not_go_on_at_once(machine, journal, tmp_path):
     machine.fault("in-use", -1)
     run_schedule(BATCH, PLAN, note(tmp_path), journal=journal, patience=SOON)
     with JournalFile(journal):
         for go_on in (resume_schedule, undo_schedule):
-            with pytest.raises(InputError, match="still goes on in another process"):
-                go_on(journal)
-
-
-# A process of its own
+            refused(go_on, journal, match="still goes on in another process")
 
 
 @pytest.fixture
-def command(machine: Machine, journal: Path, tmp_path: Path) -> list[str]:
+def command(machine, journal, tmp_path):
     BATCH_FILE.write(BATCH, tmp_path / "batch.json")
     SCHEDULE.write(PLAN, tmp_path / "plan.json")
     COMMANDS.write(note(tmp_path, "sleep 0.2"), tmp_path / "commands.json")
@@ -292,9 +259,7 @@ def lives(pid: int) -> bool:
 
 @pytest.mark.deep
 @pytest.mark.parametrize("half", range(1, 11))
-def test_killed_in_the_middle_of_an_operation(
-    machine: Machine, command: list[str], journal: Path, tmp_path: Path, half: int
-) -> None:
+def test_killed_in_the_middle_of_an_operation(machine, command, journal, tmp_path, half):
     machine.fault("kill", half)
     ends(started(machine, *command), -signal.SIGKILL)
     again = started(machine, "--resume", str(journal), "--json")
@@ -308,21 +273,7 @@ def test_killed_in_the_middle_of_an_operation(
 
 
 @pytest.mark.deep
-def test_tasks_outlive_the_executor_and_are_found_again(
-    machine: Machine, command: list[str], journal: Path, tmp_path: Path
-) -> None:
-    process = started(machine, *command)
-    until(lambda: ran(tmp_path))
-    process.kill()
-    process.communicate()
-    ends(started(machine, "--resume", str(journal)))
-    assert sorted(line[0] for line in ran(tmp_path)) == ["big", "left", "right"]
-
-
-@pytest.mark.deep
-def test_ctrl_c_ends_the_tasks_and_undo_takes_back(
-    machine: Machine, command: list[str], journal: Path, tmp_path: Path
-) -> None:
+def test_ctrl_c_ends_the_tasks_and_undo_takes_back(machine, command, journal, tmp_path):
     COMMANDS.write(note(tmp_path, "sleep 60"), tmp_path / "commands.json")
     process = started(machine, *command)
     until(lambda: ran(tmp_path))
@@ -337,20 +288,17 @@ def test_ctrl_c_ends_the_tasks_and_undo_takes_back(
 
 
 @pytest.mark.parametrize("name", ["TERM", "KILL"])
-def test_a_task_that_is_killed_alone_is_run_again(machine: Machine, journal: Path, tmp_path: Path, name: str) -> None:
+def test_a_task_that_is_killed_alone_is_run_again(machine, journal, tmp_path, name):
     once = f"[ -e {tmp_path}/once ] || {{ : >{tmp_path}/once; kill -{name} $$; }}"
     execution = run_schedule(BATCH, PLAN, note(tmp_path, once), journal=journal)
-    assert execution.complete
-    assert not execution.failed
+    assert (execution.complete, bool(execution.failed)) == (True, False)
     assert [line[0] for line in ran(tmp_path)][:2] == ["big", "big"]
     assert len(ran(tmp_path)) == 4
     assert [event.task for event in read_journal(journal).events if event.kind == "died"] == ["big"]
 
 
 @pytest.mark.deep
-def test_a_task_that_fails_since_all_is_being_ended_has_not_come_to_its_end(
-    machine: Machine, command: list[str], journal: Path, tmp_path: Path
-) -> None:
+def test_a_task_that_fails_since_all_is_being_ended_has_not_come_to_its_end(machine, command, journal, tmp_path):
     pid = tmp_path / "pid"
     waits = f"[ -e {pid} ] || {{ trap 'exit 1' TERM; echo $$ >{pid}.new; mv {pid}.new {pid}; sleep 9 & wait; }}"
     COMMANDS.write(note(tmp_path, waits), tmp_path / "commands.json")
@@ -366,9 +314,7 @@ def test_a_task_that_fails_since_all_is_being_ended_has_not_come_to_its_end(
 
 
 @pytest.mark.deep
-def test_undo_ends_tasks_that_outlive_their_executor(
-    machine: Machine, command: list[str], journal: Path, tmp_path: Path
-) -> None:
+def test_undo_ends_tasks_that_outlive_their_executor(machine, command, journal, tmp_path):
     COMMANDS.write(note(tmp_path, f"echo $$ >{tmp_path}/pid; exec sleep 60"), tmp_path / "commands.json")
     process = started(machine, *command)
     until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip())
@@ -379,7 +325,7 @@ def test_undo_ends_tasks_that_outlive_their_executor(
     assert not lives(int((tmp_path / "pid").read_text()))
 
 
-def test_stopping_does_not_wait_for_processes_that_have_left(tmp_path: Path) -> None:
+def test_stopping_does_not_wait_for_processes_that_have_left(tmp_path):
     attempts, noted = Attempts(tmp_path / "tasks", tmp_path), tmp_path / "pid"
     command = f"setsid sh -c 'echo $$ > {noted}.new; mv {noted}.new {noted}; exec sleep 30' & sleep 30"
     process = attempts.begin("a", ["sh", "-c", command], {})

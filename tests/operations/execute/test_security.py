@@ -9,15 +9,14 @@ from pathlib import Path
 
 import pytest
 from dask_nodes import dask_nodes
-from node_plans import USER, Client, Nodes, ran, until
-from nvml_machine import Machine
+from node_plans import USER, Client, ran, until
+from refusals import refused
 from slurm_nodes import SlurmNodes
 
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.journal import Commands, Journal
 from mig_opt.batch.schedule import Run
 from mig_opt.batch.timing import retimed_schedule
-from mig_opt.errors import InputError
 from mig_opt.files.batch.journals import read_journal, write_journal
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.operations.execute import node
@@ -35,38 +34,27 @@ def told(folder: Path) -> Commands:
     return Commands({"a": ("sh", "-c", script)})
 
 
-# Hosts and folders
-
-
 @pytest.mark.parametrize("gpu", ["-oProxyCommand=touch pwned/0", "n1;touch pwned/0", "n1 x/0", "../n1/0", "$(x)/0"])
 @pytest.mark.parametrize("engine", ["", "dask://127.0.0.1:1"])
-def test_hosts_in_journals_are_checked(tmp_path: Path, gpu: str, engine: str) -> None:
+def test_hosts_in_journals_are_checked(tmp_path, gpu, engine):
     plan = Journal(BATCH, PLAN, Commands({"a": ("true",)}), (gpu,), run="ab", engine=engine)
     write_journal(plan, tmp_path / "j")
     for go_on in (resume_schedule, undo_schedule):
-        with pytest.raises(InputError, match=r"devices\[0\]: must be index, UUID or PCI address"):
-            go_on(tmp_path / "j")
+        refused(go_on, tmp_path / "j", match=r"devices\[0\]: must be index, UUID or PCI address")
 
 
-def test_a_journal_of_another_machine_needs_an_engine(tmp_path: Path) -> None:
+def test_a_journal_of_another_machine_needs_an_engine(tmp_path):
     write_journal(Journal(BATCH, PLAN, Commands({"a": ("true",)}), ("n1/GPU-1",)), tmp_path / "j")
-    with pytest.raises(InputError, match=r"gpus\[0\]: is on n1, which is another machine: .* --engine"):
-        resume_schedule(tmp_path / "j")
+    refused(resume_schedule, tmp_path / "j", match=r"gpus\[0\]: is on n1, which is another machine: .* --engine")
 
 
 @pytest.mark.parametrize("run", ["", "../x", "a b", "x;y"])
-def test_names_of_executions_are_no_paths(run: str) -> None:
-    with pytest.raises(InputError, match="run: must be the name of an execution"):
-        folder_of(run, "n1")
-
-
-# The state on nodes
+def test_names_of_executions_are_no_paths(run):
+    refused(folder_of, run, "n1", match="run: must be the name of an execution")
 
 
 @pytest.mark.parametrize("wrong", ["open", "link", "foreign"])
-def test_state_is_kept_in_no_folder_that_others_may_enter(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: str
-) -> None:
+def test_state_is_kept_in_no_folder_that_others_may_enter(tmp_path, monkeypatch, wrong):
     monkeypatch.undo()  # of the user
     monkeypatch.setenv("MIG_OPT_STATE", str(tmp_path / "state"))
     (tmp_path / "other").mkdir(mode=0o700)
@@ -79,16 +67,11 @@ def test_state_is_kept_in_no_folder_that_others_may_enter(
         (tmp_path / "state").chmod(0o750)
     if wrong == "foreign":
         monkeypatch.setattr(os, "getuid", lambda: os.geteuid() + 1)
-    with pytest.raises(
-        InputError, match=r"state: must be a folder of this user that nobody else may enter \(mode 0700\)"
-    ):
-        state_folder()
+    refused(state_folder, match=r"state: must be a folder of this user that nobody else may enter \(mode 0700\)")
 
 
 @pytest.mark.deep
-def test_each_deed_on_a_node_may_be_done_twice(
-    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_deed_on_a_node_may_be_done_twice(machine, tmp_path, monkeypatch):
     monkeypatch.undo()  # of the user
     for key, value in (machine.environment | {"MIG_OPT_STATE": str(tmp_path / "state")}).items():
         monkeypatch.setenv(key, value)
@@ -112,61 +95,49 @@ def test_each_deed_on_a_node_may_be_done_twice(
 
 
 @pytest.mark.parametrize("wrong", ["open", "link"])
-def test_files_of_tasks_are_in_no_folder_that_others_write_to(machine: Machine, tmp_path: Path, wrong: str) -> None:
+def test_files_of_tasks_are_in_no_folder_that_others_write_to(machine, tmp_path, wrong):
     (tmp_path / "other").mkdir()
     (tmp_path / "other").chmod(0o777)
     (tmp_path / "other").rename(tmp_path / "j.tasks") if wrong == "open" else (tmp_path / "j.tasks").symlink_to("other")
-    with pytest.raises(InputError, match=r"j\.tasks: must be a folder of this user that nobody else may write to"):
-        run_schedule(BATCH, PLAN, told(tmp_path), journal=tmp_path / "j", user=USER)
+    given, match = (BATCH, PLAN, told(tmp_path)), r"j\.tasks: must be a folder of this user that nobody else may write to"
+    refused(run_schedule, *given, match=match, journal=tmp_path / "j", user=USER)
     assert machine.instances(0) == []
     assert not (tmp_path / "j").exists()
 
 
-# Users
-
-
-def test_root_runs_tasks_as_somebody_who_is_named(
-    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_root_runs_tasks_as_somebody_who_is_named(machine, tmp_path, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.delenv("SUDO_USER", raising=False)
-    for caller in (None, "root"):
-        if caller:
-            monkeypatch.setenv("SUDO_USER", caller)
-        with pytest.raises(InputError, match=r"user: tasks would run as root; name the user .* --user NAME"):
-            run_schedule(BATCH, PLAN, told(tmp_path), journal=tmp_path / "j")
-    with pytest.raises(InputError, match="user: there is no user 'nobody-at-all' on this machine"):
-        run_schedule(BATCH, PLAN, told(tmp_path), journal=tmp_path / "j", user="nobody-at-all")
+    given, journal = (BATCH, PLAN, told(tmp_path)), tmp_path / "j"
+    for caller in ("", "root"):
+        monkeypatch.setenv("SUDO_USER", caller)
+        unnamed = r"user: tasks would run as root; name the user .* --user NAME"
+        refused(run_schedule, *given, match=unnamed, journal=journal)
+    nobody = "user: there is no user 'nobody-at-all' on this machine"
+    refused(run_schedule, *given, match=nobody, journal=journal, user="nobody-at-all")
     monkeypatch.setattr(os, "geteuid", lambda: 4711)
-    with pytest.raises(InputError, match="user: only root can run tasks as root; use sudo"):
-        run_schedule(BATCH, PLAN, told(tmp_path), journal=tmp_path / "j", user="root")
+    only = "user: only root can run tasks as root; use sudo"
+    refused(run_schedule, *given, match=only, journal=journal, user="root")
     assert machine.log == []
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can run tasks as others")
 @pytest.mark.parametrize("way", ["named", "sudo", "root"])
-def test_tasks_of_root_run_as_others(
-    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
-) -> None:
+def test_tasks_of_root_run_as_others(machine, tmp_path, monkeypatch, way):
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     user = "root" if way == "root" else "nobody"
     monkeypatch.setenv("SUDO_USER", "nobody")
     for folder in (tmp_path, *tmp_path.parents[:3]):
         folder.chmod(0o777)
     found = run_schedule(BATCH, PLAN, told(tmp_path), journal=tmp_path / "j", user="" if way == "sudo" else user)
-    assert found.complete
-    assert not found.failed
-    assert (tmp_path / "told").read_text().split()[0] == user
-    assert (tmp_path / "told").read_text().split()[-1] == ("in" if way == "root" else "out")
+    assert (found.complete, bool(found.failed)) == (True, False)
+    who, *_, entered = (tmp_path / "told").read_text().split()
+    assert (who, entered) == (user, "in" if way == "root" else "out")
     assert pwd.getpwuid((tmp_path / "told").stat().st_uid).pw_name == user
     assert read_journal(tmp_path / "j").user == user
 
 
-# On a cluster
-
-
 @pytest.mark.deep
-def test_no_folder_becomes_code(nodes: Nodes, tmp_path: Path) -> None:
+def test_no_folder_becomes_code(nodes, tmp_path):
     """Neither to a shell nor to ``sbatch``, which has patterns of its own for names of files."""
     folder = tmp_path / EVIL
     folder.mkdir()
@@ -180,7 +151,7 @@ def test_no_folder_becomes_code(nodes: Nodes, tmp_path: Path) -> None:
 
 
 @pytest.mark.deep
-def test_versions_are_compared(tmp_path: Path) -> None:
+def test_versions_are_compared(tmp_path):
     with dask_nodes(tmp_path, "n1", "n2") as nodes:
         options = {"devices": ["n2/0"], "engine": nodes.engine, "user": USER}
         old = tmp_path / "old" / "mig_opt-0.0.1.dist-info"
@@ -191,15 +162,13 @@ def test_versions_are_compared(tmp_path: Path) -> None:
         path = f"{old.parent}{os.pathsep}{nodes.environment['PYTHONPATH']}"
         nodes.workers["n2"] = nodes.start_worker("n2", PYTHONPATH=path)
         until(lambda: nodes.log("n2").count("Registered to") == 2)
-        refused = r"{} has mig_opt 0.0.1, and here is .*: pip install mig-opt=="
-        with pytest.raises(InputError, match=refused.format("n2:")):
-            run_schedule(BATCH, PLAN, told(tmp_path), journal=tmp_path / "k", **options)
+        old, given = r"{} has mig_opt 0.0.1, and here is .*: pip install mig-opt==", (BATCH, PLAN, told(tmp_path))
+        refused(run_schedule, *given, match=old.format("n2:"), journal=tmp_path / "k", **options)
         nodes.scheduler.kill()
         nodes.environment["PYTHONPATH"] = path
         nodes.start_again("controller")
         until(lambda: nodes.log("scheduler").count("Scheduler at:") == 2)
-        with pytest.raises(InputError, match=refused.format("engine: the scheduler")):
-            run_schedule(BATCH, PLAN, told(tmp_path), journal=tmp_path / "k", **options)
+        refused(run_schedule, *given, match=old.format("engine: the scheduler"), journal=tmp_path / "k", **options)
         assert nodes.machines["n2"].log == []
         assert not (tmp_path / "k").exists()
 
@@ -221,7 +190,7 @@ def made_certificates(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.deep
-def test_a_cluster_with_tls_takes_no_stranger(tmp_path: Path) -> None:
+def test_a_cluster_with_tls_takes_no_stranger(tmp_path):
     (tmp_path / "own").mkdir()
     (tmp_path / "strange").mkdir()
     own, strange = made_certificates(tmp_path / "own"), made_certificates(tmp_path / "strange")

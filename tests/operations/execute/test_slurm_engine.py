@@ -2,16 +2,14 @@
 
 import shutil
 from importlib import metadata
-from pathlib import Path
 
 import pytest
 from node_plans import NOTHING, Client, places, ran, running
-from slurm_nodes import SlurmNodes
 
 pytestmark = [pytest.mark.deep, pytest.mark.parametrize("nodes", ["slurm"], indirect=True)]
 
 
-def test_what_is_taken_back_is_ended_first(nodes: SlurmNodes, tmp_path: Path) -> None:
+def test_what_is_taken_back_is_ended_first(nodes, tmp_path):
     client, process = running(nodes, tmp_path, 60.0)
     process.kill()
     process.communicate()
@@ -20,7 +18,7 @@ def test_what_is_taken_back_is_ended_first(nodes: SlurmNodes, tmp_path: Path) ->
     assert ran(tmp_path, "end") == []
 
 
-def test_a_job_that_is_cancelled_in_slurm_is_not_begun_again(nodes: SlurmNodes, tmp_path: Path) -> None:
+def test_a_job_that_is_cancelled_in_slurm_is_not_begun_again(nodes, tmp_path):
     # The first question what has become of the job has no answer.
     squeue, once = shutil.which("squeue", path=nodes.environment["PATH"]), tmp_path / "once"
     busy = f"echo Unable to contact slurm controller >&2; touch {once}; exit 1"
@@ -36,7 +34,7 @@ def test_a_job_that_is_cancelled_in_slurm_is_not_begun_again(nodes: SlurmNodes, 
     assert once.exists()
 
 
-def test_a_job_that_has_no_more_time_is_not_begun_again(nodes: SlurmNodes, tmp_path: Path) -> None:
+def test_a_job_that_has_no_more_time_is_not_begun_again(nodes, tmp_path):
     nodes.environment = {**nodes.environment, "SBATCH_TIMELIMIT": "1"}
     client, process = running(nodes, tmp_path, 0.5, a=200.0)
     assert "n1: its job has come to the end of its time in Slurm; give it more (SBATCH" in client.ends(process, 1)
@@ -45,10 +43,7 @@ def test_a_job_that_has_no_more_time_is_not_begun_again(nodes: SlurmNodes, tmp_p
     assert places(nodes) == NOTHING
 
 
-# What is refused
-
-
-def test_nodes_that_begin_no_job_are_told_before_anything_is_changed(nodes: SlurmNodes, tmp_path: Path) -> None:
+def test_nodes_that_begin_no_job_are_told_before_anything_is_changed(nodes, tmp_path):
     nodes.slurm.run("scontrol", "update", "NodeName=n2", "State=DRAIN", "Reason=fan")
     client = Client(nodes, tmp_path)
     err = client.ends(client.start(), 2)
@@ -57,7 +52,7 @@ def test_nodes_that_begin_no_job_are_told_before_anything_is_changed(nodes: Slur
     assert places(nodes) == NOTHING
 
 
-def test_what_slurm_refuses_is_told(nodes: SlurmNodes, tmp_path: Path) -> None:
+def test_what_slurm_refuses_is_told(nodes, tmp_path):
     nodes.environment = {**nodes.environment, "SBATCH_PARTITION": "nowhere"}
     client = Client(nodes, tmp_path)
     err = client.ends(client.start(), 1)
@@ -68,7 +63,7 @@ def test_what_slurm_refuses_is_told(nodes: SlurmNodes, tmp_path: Path) -> None:
     client.check()
 
 
-def test_a_node_with_another_version_changes_nothing(nodes: SlurmNodes, tmp_path: Path) -> None:
+def test_a_node_with_another_version_changes_nothing(nodes, tmp_path):
     other = tmp_path / "other" / "mig_opt-0.9.dist-info"
     other.mkdir(parents=True)
     (other / "METADATA").write_text("Metadata-Version: 2.1\nName: mig-opt\nVersion: 0.9\n")

@@ -6,8 +6,7 @@ import signal
 import subprocess
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 from command_line import called, refuses
@@ -49,13 +48,13 @@ Start = Callable[..., str]
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> str:
+def program(tmp_path_factory):
     found = triton_program(tmp_path_factory.mktemp("triton"))
     return found or pytest.skip(f"needs {WANTED}, a folder with the wheel nvidia-pytriton")
 
 
 @pytest.fixture
-def start(program: str, tmp_path: Path) -> Iterator[Start]:
+def start(program, tmp_path):
     """Start a server with a model, and give the address of its gRPC; its metrics are a port above."""
     running: list[subprocess.Popen[bytes]] = []
 
@@ -94,7 +93,7 @@ def holds(point: Point) -> bool:
     return seconds <= point.latency and 0 < point.throughput <= full * 1.02
 
 
-def test_each_batch_size_and_number_of_processes_is_loaded(start: Start) -> None:
+def test_each_batch_size_and_number_of_processes_is_loaded(start):
     address = start("--model-control-mode=explicit", "--load-model=sleeper")
     ways: list[str] = []
     found = profile_triton(address, PLAN, seconds=0.6, observe=ways.append)
@@ -123,9 +122,7 @@ def _port(address: str, more: int) -> str:
     return f"{host}:{int(port) + more}"
 
 
-def test_a_server_that_loads_nothing_is_measured_as_it_is(
-    start: Start, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_server_that_loads_nothing_is_measured_as_it_is(start, tmp_path, capsys):
     address = start(more="")
     output = tmp_path / "profiles.json"
     kept, other = Point(1, 1, 1, 30.0, 0.03), Point(2, 1, 2, 1.0, 1.0)
@@ -159,7 +156,7 @@ def test_a_server_that_loads_nothing_is_measured_as_it_is(
     assert FIXED + EACH <= service["observed"]["batch_seconds"] < 1.2 * (FIXED + 4 * EACH)
 
 
-def test_dynamic_batching_is_measured_with_full_batches_only(start: Start) -> None:
+def test_dynamic_batching_is_measured_with_full_batches_only(start):
     address = start(more="dynamic_batching { max_queue_delay_microseconds: 50000 }")
     found = profile_triton(address, PLAN, seconds=0.3)
     assert found.tables == ()
@@ -167,7 +164,7 @@ def test_dynamic_batching_is_measured_with_full_batches_only(start: Start) -> No
     assert "and full batches of 8" in found.notes[0]
 
 
-def test_open_dimensions_and_other_models(start: Start) -> None:
+def test_open_dimensions_and_other_models(start):
     address = start(dims="-1")
     assert complaints(profile_triton, address, PLAN) == [
         "sleeper, input x: leaves dimensions open; give them, for example --shape x:3,224,224"
@@ -182,7 +179,7 @@ def test_open_dimensions_and_other_models(start: Start) -> None:
     assert profile_triton(address, plan, seconds=0.2, shapes={"x": [16]}).left_out  # and not a problem of the shape
 
 
-def test_what_does_not_answer_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_what_does_not_answer_is_told(capsys, tmp_path):
     port = free_ports(1)
     (told,) = complaints(profile_triton, f"127.0.0.1:{port}", PLAN)
     assert told.startswith(f"127.0.0.1:{port}: does not answer as a Triton: ")

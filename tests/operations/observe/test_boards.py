@@ -1,11 +1,10 @@
 """The boards of a node, and those with MIG on: a gap in a text is told, and never taken for a free board."""
 
 import pytest
-from state_forms import LGI, cluster, complaints, node, state_from_text
+from state_forms import LGI, cluster, complaints, node, places, state_from_text
 
 from mig_opt import catalogue
 from mig_opt.operations.observe.kinds import kinds_of
-from mig_opt.operations.observe.state_import import StateImport
 
 A100 = "NVIDIA-A100-SXM4-40GB"
 OFF, NONE = "No MIG-enabled devices found.", "No GPU instances found: Not Found"
@@ -15,19 +14,12 @@ UNKNOWN = (
 )
 
 
-def places(found: StateImport) -> list[tuple[int, str, int]]:
-    return [(held.gpu, held.profile, held.start) for held in found.state.instances]
-
-
 def board(index: int, product: str = "NVIDIA A100-SXM4-40GB") -> str:
     return f"GPU {index}: {product} (UUID: GPU-{index})\n"
 
 
 def row(gpu: int, profile: str = "3g.20gb", number: int = 9) -> str:
     return f"{LGI}\n|   {gpu}  MIG {profile}  {number}  1  0:4     |\n"
-
-
-# Names
 
 
 @pytest.mark.parametrize(
@@ -58,18 +50,18 @@ def row(gpu: int, profile: str = "3g.20gb", number: int = 9) -> str:
         ("H100-96GB GH200-144GB", "gh200"),
     ],
 )
-def test_a_name_stands_for_the_boards_that_have_it_and_for_no_others(kind: str, products: str) -> None:
+def test_a_name_stands_for_the_boards_that_have_it_and_for_no_others(kind, products):
     found = {product: " ".join(gpu.name for gpu in kinds_of(product)) for product in products.split(", ")}
     assert found == dict.fromkeys(found, kind)
 
 
-def test_every_gpu_of_the_catalogue_is_found_by_its_names() -> None:
+def test_every_gpu_of_the_catalogue_is_found_by_its_names():
     for gpu in catalogue():
         assert kinds_of(gpu.name) == (gpu,)
         assert all(gpu in kinds_of(alias) for alias in gpu.aliases)
 
 
-def test_an_unknown_board_is_told_and_left_to_the_user() -> None:
+def test_an_unknown_board_is_told_and_left_to_the_user():
     text = board(0, "NVIDIA A800 40GB Active") + row(0)
     (told,) = complaints(text)
     assert told == (
@@ -78,23 +70,21 @@ def test_an_unknown_board_is_told_and_left_to_the_user() -> None:
     )
     # The user knows what it is,
     found = state_from_text(text, gpu="A100")
-    assert (places(found), found.state.gpus) == ([(0, "3g.20gb", 0)], 1)
+    assert (places(found.state), found.state.gpus) == ([(0, "3g.20gb", 0)], 1)
     told = "NVIDIA A800 40GB Active is no GPU of the catalogue; it is taken for A100-40GB, as --gpu says"
     assert told in found.notes
     # which the profiles must not contradict.
     assert complaints(text, gpu="H100")[0].startswith('line 3: H100-80GB has not the profile "3g.20gb"')
     # Among GPUs of the chosen kind it is another one.
     found = state_from_text(text + board(1) + row(1), gpu="A100")
-    assert places(found) == [(0, "3g.20gb", 0)]
-    assert found.state.uuids == ("GPU-1",)
+    assert (places(found.state), found.state.uuids) == ([(0, "3g.20gb", 0)], ("GPU-1",))
     assert f"left out 1 GPU (NVIDIA A800 40GB Active is {UNKNOWN}): GPU 0" in found.notes
     # Of two unknown ones none is taken.
-    two = complaints(text + board(1, "NVIDIA A100X") + row(1), gpu="A100")
-    assert len(two) == 1
-    assert two[0].startswith("tells of no A100-40GB with MIG; left out 1 GPU (NVIDIA A800 40GB Active is no GPU")
+    (two,) = complaints(text + board(1, "NVIDIA A100X") + row(1), gpu="A100")
+    assert two.startswith("tells of no A100-40GB with MIG; left out 1 GPU (NVIDIA A800 40GB Active is no GPU")
 
 
-def test_a_cut_name_is_that_of_the_whole_one() -> None:
+def test_a_cut_name_is_that_of_the_whole_one():
     screen = (
         "| NVIDIA-SMI 470.57.02    Driver Version: 470.57.02    CUDA Version: 11.4     |\n"
         "|   0  {}  On   | 00000000:07:00.0 Off |                   On |\n"
@@ -116,10 +106,7 @@ def test_a_cut_name_is_that_of_the_whole_one() -> None:
     assert "left out 1 GPU (not A100-40GB): GPU 1" in found.notes
 
 
-# Several kinds
-
-
-def test_a_cluster_of_two_kinds_names_them() -> None:
+def test_a_cluster_of_two_kinds_names_them():
     text = cluster(node("a", f"{A100}-MIG-1g.5gb", 7), node("b", "NVIDIA-H100-80GB-HBM3-MIG-1g.10gb", 14))
     assert state_from_text(text).state.names == ("A100-40GB", "H100-80GB", "H100-80GB")
     # Without the other kind, though an A100 could have its instances, too.
@@ -127,8 +114,6 @@ def test_a_cluster_of_two_kinds_names_them() -> None:
     assert (found.state.nodes, len(found.state.instances)) == (("a",), 7)
     assert "left out the GPUs of 1 node (not A100-40GB): b" in found.notes
 
-
-# Labels of the device plugin
 
 SEVEN = {"1g.5gb": 7}
 NO_INSTANCES = "left out 8 GPUs (whole, since the labels of their nodes count no instances): w"
@@ -143,7 +128,7 @@ NO_INSTANCES = "left out 8 GPUs (whole, since the labels of their nodes count no
         (),
     ],
 )
-def test_whole_gpus_are_no_free_gpus_with_mig(labels: tuple[str, ...]) -> None:
+def test_whole_gpus_are_no_free_gpus_with_mig(labels):
     resources = {"resources": {"limits": {"nvidia.com/gpu": "8"}}}
     pod = {"kind": "Pod", "metadata": {"name": "p"}, "spec": {"nodeName": "w", "containers": [resources]}}
     whole = node("w", A100, 8, *labels, capacity="gpu=8")
@@ -173,9 +158,7 @@ def test_whole_gpus_are_no_free_gpus_with_mig(labels: tuple[str, ...]) -> None:
         (1, ("mig-1c.2g.10gb.count=2",), "", 'A100-40GB has not the profile "1c.2g.10gb"'),
     ],
 )
-def test_gpus_beside_instances_are_with_mig_only_where_that_is_told(
-    gpus: int, labels: tuple[str, ...], capacity: str, told: int | str
-) -> None:
+def test_gpus_beside_instances_are_with_mig_only_where_that_is_told(gpus, labels, capacity, told):
     text = cluster(node("w", A100, gpus, *labels, capacity=capacity, **SEVEN))
     if isinstance(told, str):
         assert any(told in line for line in complaints(text, assume_places=True))
@@ -185,13 +168,11 @@ def test_gpus_beside_instances_are_with_mig_only_where_that_is_told(
     assert ("left out 4 GPUs (handed out whole by the device plugin): 4 of w" in found.notes) == (gpus == 5)
 
 
-def test_partitions_that_the_device_plugin_calls_invalid_are_told() -> None:
+def test_partitions_that_the_device_plugin_calls_invalid_are_told():
     found = state_from_text(cluster(node("w", f"{A100}-MIG-INVALID", 0), node("m", A100, 1, **SEVEN)))
     assert found.state.nodes == ("m",)
     assert any("partitions that do not fit the strategy): w" in note for note in found.notes)
 
-
-# Modes
 
 UNTOLD = "whether MIG is on is not told; nvidia-smi or nvidia-smi -q -x tells it"
 
@@ -208,12 +189,12 @@ UNTOLD = "whether MIG is on is not told; nvidia-smi or nvidia-smi -q -x tells it
         (board(0, "Tesla T4"), "tells of no GPU with MIG; left out 1 GPU (no GPU of the catalogue): GPU 0"),
     ],
 )
-def test_a_gpu_of_which_the_mode_is_not_told_is_not_taken_for_free(text: str, told: str) -> None:
+def test_a_gpu_of_which_the_mode_is_not_told_is_not_taken_for_free(text, told):
     (found,) = complaints(text)
     assert found.startswith(told)
 
 
-def test_a_gpu_is_free_where_mig_is_said_to_be_on() -> None:
+def test_a_gpu_is_free_where_mig_is_said_to_be_on():
     assert (state_from_text(board(0) + NONE).state.gpus, state_from_text(board(0) + row(0)).state.gpus) == (1, 1)
     # Others may be in any mode.
     found = state_from_text(board(0) + board(1) + row(0))
@@ -221,10 +202,10 @@ def test_a_gpu_is_free_where_mig_is_said_to_be_on() -> None:
     assert f"left out 1 GPU ({UNTOLD}): GPU 1" in found.notes
 
 
-def test_a_whole_gpu_of_the_dra_driver_is_not_taken_for_free() -> None:
+def test_a_whole_gpu_of_the_dra_driver_is_not_taken_for_free():
     product = {"productName": {"string": "NVIDIA A100-SXM4-40GB"}}
     devices = [{"name": name, "attributes": product} for name in ("gpu-0", "gpu-1-mig-9-0-4")]
     spec = {"driver": "gpu.nvidia.com", "nodeName": "n", "pool": {"name": "n"}, "devices": devices}
     found = state_from_text(cluster({"kind": "ResourceSlice", "spec": spec}))
-    assert (found.state.gpus, places(found)) == (1, [(0, "3g.20gb", 0)])
+    assert (found.state.gpus, places(found.state)) == (1, [(0, "3g.20gb", 0)])
     assert "left out 1 GPU (MIG is off): GPU 0 of n" in found.notes

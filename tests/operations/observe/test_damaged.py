@@ -68,7 +68,7 @@ def outcome(text: str, form: Format | None = None, **options: Any) -> StateImpor
 
 @pytest.mark.deep
 @pytest.mark.parametrize("name", TEXTS)
-def test_damaged_texts_are_refused_with_lines_or_read(name: str) -> None:
+def test_damaged_texts_are_refused_with_lines_or_read(name):
     @settings(max_examples=120, deadline=None)
     @given(mutations(TEXTS[name]), st.booleans())
     def check(text: str, assume: bool) -> None:
@@ -84,7 +84,7 @@ def test_damaged_texts_are_refused_with_lines_or_read(name: str) -> None:
 @example("[" * 5000, "dra")
 @example('{"kind": "Node", "metadata": {"labels": {"nvidia.com/gpu.product": "A30"}}}', None)
 @example("NodeName=a[1-99999999] Name=gpu Type=1g.5gb MultipleFiles=/dev/nvidia0", "slurm")
-def test_any_text_is_refused_or_read(text: str, form: Format | None) -> None:
+def test_any_text_is_refused_or_read(text, form):
     found = outcome(text, form, gpu="A100")
     assert isinstance(found, StateImport) or found.problems
 
@@ -97,7 +97,7 @@ ROWS = (
 )
 
 
-def test_what_the_hardware_cannot_have_is_told_by_its_line() -> None:
+def test_what_the_hardware_cannot_have_is_told_by_its_line():
     text = "\n".join([LGI, *(f"|   {row}     |" for row in ROWS)])
     names = ", ".join(profile.name for profile in get_gpu("A100").profiles)
     assert complaints(text, gpu="A100") == [
@@ -109,7 +109,7 @@ def test_what_the_hardware_cannot_have_is_told_by_its_line() -> None:
     assert complaints(overlapping, gpu="A100") == ["line 3: 1g.5gb@2 overlaps 3g.20gb@0 of line 2 on GPU 0"]
 
 
-def test_outputs_of_different_moments_are_refused() -> None:
+def test_outputs_of_different_moments_are_refused():
     text = TEXTS["nvidia-smi-550.txt"].split("\n")
     rows = [at for at, line in enumerate(text) if line.startswith("node-2: |   0  MIG 2g.10gb")]
     found = complaints("\n".join(text[: rows[0]] + text[rows[0] + 2 :]))
@@ -119,7 +119,7 @@ def test_outputs_of_different_moments_are_refused() -> None:
     ]
 
 
-def test_damaged_json_is_told_by_the_line_of_the_object() -> None:
+def test_damaged_json_is_told_by_the_line_of_the_object():
     text = TEXTS["dra-25.3.json"]
     lines = text.split("\n")
     claimed = next(at for at, line in enumerate(lines, 1) if '"device": "gpu-0-mig-9-4-4"' in line)
@@ -135,7 +135,7 @@ def test_damaged_json_is_told_by_the_line_of_the_object() -> None:
     assert [problem.partition(":")[0] for problem in complaints(text[:-20])] == [f"line {len(lines) - 5}"]
 
 
-def test_a_gpu_of_the_slices_needs_its_claims_pool() -> None:
+def test_a_gpu_of_the_slices_needs_its_claims_pool():
     document = json.loads(TEXTS["dra-25.12.json"])
     document["items"] = [item for item in document["items"] if item["metadata"]["name"] != "node-2-gpu"]
     found = complaints(json.dumps(document, indent=1))
@@ -143,11 +143,8 @@ def test_a_gpu_of_the_slices_needs_its_claims_pool() -> None:
     assert all('is of the pool "node-2", and no resource slice is' in line for line in found)
 
 
-# Objects of Kubernetes in YAML
-
-
 @pytest.mark.parametrize("name", [name for name in TEXTS if name.endswith(".json")])
-def test_yaml_reads_as_json_does(name: str) -> None:
+def test_yaml_reads_as_json_does(name):
     yaml, raw, read = pytest.importorskip("yaml"), json.loads(TEXTS[name]), state_from_text(TEXTS[name])
     assert state_from_text(yaml.safe_dump(raw, sort_keys=False)) == read
     # Objects one after the other, as of several calls of kubectl.
@@ -167,18 +164,18 @@ def test_yaml_reads_as_json_does(name: str) -> None:
         ("kind: Node\nmetadata: \u0007\n", "is no YAML: "),
     ],
 )
-def test_damaged_yaml_is_told_by_its_line(text: str, complaint: str) -> None:
+def test_damaged_yaml_is_told_by_its_line(text, complaint):
     pytest.importorskip("yaml")
     assert complaint in "\n".join(complaints(text))
 
 
-def test_a_date_in_yaml_is_a_text() -> None:
+def test_a_date_in_yaml_is_a_text():
     pytest.importorskip("yaml")
     (found,) = read_yaml(Source("kind: Pod\ncreated: 2026-11-23T08:00:00Z\ncount: 3\nup: true\n"), Findings(""))
     assert found == {"kind": "Pod", "created": "2026-11-23T08:00:00Z", "count": 3, "up": True}
 
 
-def test_yaml_without_pyyaml(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_yaml_without_pyyaml(monkeypatch):
     monkeypatch.setitem(sys.modules, "yaml", None)
     with pytest.raises(InputError, match=r"pip install \"mig-opt\[yaml\]\", or give what kubectl get ... -o json"):
         state_from_text("apiVersion: v1\nkind: List\nitems: []\n")

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import documents
 import pytest
-from command_line import Command
 from nvml_machine import Machine
+from refusals import refused
 
-from mig_opt import GpuModel, InputError, catalogue, cost_tables, get_gpu
+from mig_opt import GpuModel, OperationCosts, catalogue, cost_tables, get_gpu
 from mig_opt.operations.observe.gpu_models import GpuImport, import_gpu
 from mig_opt.operations.observe.sightings import Source
 
@@ -43,27 +43,27 @@ def lgipp(gpu: GpuModel, number: int = 0) -> list[str]:
 
 
 def found(*lines: str, **options: object) -> GpuImport:
-    return import_gpu(Source("\n".join(lines)), **options)  # type: ignore[arg-type]
+    return import_gpu(Source("\n".join(lines)), **options)
 
 
 complaints = partial(documents.complaints, found)
 
 
 @pytest.mark.parametrize("gpu", catalogue(), ids=lambda gpu: gpu.name)
-def test_each_gpu_of_the_catalogue_is_found_again(gpu: GpuModel) -> None:
+def test_each_gpu_of_the_catalogue_is_found_again(gpu):
     imported = found(*lgip(gpu), *lgipp(gpu))
-    assert imported.model is gpu
-    assert imported.notes == (f"this is {gpu.name} of the catalogue, which needs no file",)
+    note = f"this is {gpu.name} of the catalogue, which needs no file"
+    assert (imported.model, imported.notes) == (gpu, (note,))
 
 
-def test_two_files_and_the_board_of_another_make(tmp_path: Path) -> None:
+def test_two_files_and_the_board_of_another_make(tmp_path):
     # An H100 PCIe has fewer multiprocessors than the SXM board of the catalogue, and the same places.
     (tmp_path / "lgip").write_text("\n".join(lgip(get_gpu("H100"))).replace("   132  ", "   114  "))
     (tmp_path / "lgipp").write_text("\n".join(lgipp(get_gpu("H100"))))
-    with pytest.raises(InputError, match="does not tell which GPU this is; give it a name, or add the output of nvid"):
-        import_gpu(tmp_path / "lgip", tmp_path / "lgipp")
     (tmp_path / "board").write_text("GPU 0: NVIDIA H100 PCIe (UUID: GPU-1234)\n")
     files = [tmp_path / name for name in ("board", "lgip", "lgipp")]
+    unknown = "does not tell which GPU this is; give it a name, or add the output of nvid"
+    refused(import_gpu, *files[1:], match=unknown)
     assert import_gpu(*files).model is get_gpu("H100")
 
 
@@ -84,53 +84,54 @@ X500 = [
 ]
 
 
-def test_a_gpu_that_is_not_in_the_catalogue() -> None:
+def test_a_gpu_that_is_not_in_the_catalogue():
     imported = found("$ nvidia-smi -L", X500[0], "$ nvidia-smi mig -lgip", *X500[1:])
     gpu = imported.model
     assert (gpu.name, gpu.label, gpu.memory_gb) == ("X500-Blackwell", "NVIDIA X500 Blackwell", 96.0)
     assert (gpu.compute_slices, gpu.memory_slices, gpu.sizes) == (8, 8, (1, 2, 4, 8))
-    assert [(one.name, one.max_count, one.attributes) for one in gpu.profiles][3:] == [
-        ("4g.48gb", 2, ()),
-        ("8g.96gb-me+gfx", 1, ("-me", "gfx")),
-    ]
-    assert (gpu.profiles[0].usable_mib, gpu.profiles[0].sm_count) == (12032, 20)
-    assert gpu.operation_costs.assumed
+    first, *_, half, whole = gpu.profiles
+    assert (half.name, half.max_count, half.attributes) == ("4g.48gb", 2, ())
+    assert (whole.name, whole.max_count, whole.attributes) == ("8g.96gb-me+gfx", 1, ("-me", "gfx"))
+    assert (first.usable_mib, first.sm_count, gpu.operation_costs.assumed) == (12032, 20, True)
     assert imported.notes == (f"creations and destructions: {gpu.operation_costs.source}",)
     assert "assumed for X500-Blackwell, which nobody has measured, 8g taken as 7g" in imported.notes[0]
     assert len(gpu.maximal_partitions()) == 26
 
 
-def test_costs_are_those_that_are_given() -> None:
+def test_costs_are_those_that_are_given():
     table = cost_tables()["nvidia-smi"]
     assert found(*X500, operations=table).model.operation_costs.create == dict.fromkeys((1, 2, 4, 8), 1.0)
-    with pytest.raises(InputError, match=r"operation_costs.create: has no seconds for size 4, 8 of mine; add them"):
-        found(*X500, name="mine", operations=type(get_gpu("A30").operation_costs)({1: 0.1, 2: 0.1}, {1: 0.1, 2: 0.1}))
+    few = OperationCosts({1: 0.1, 2: 0.1}, {1: 0.1, 2: 0.1})
+    told = complaints(*X500, name="mine", operations=few)
+    assert told[0] == "operation_costs.create: has no seconds for size 4, 8 of mine; add them"
     assert complaints(*lgip(get_gpu("A30")), *lgipp(get_gpu("A30")), operations=table)[0].startswith("name: the text")
 
 
-def test_what_is_missing_or_wrong_is_told_line_by_line() -> None:
-    assert complaints(*X500[:-1]) == [
-        "line 11: profile 0 of GPU 0 has no places; add the output of nvidia-smi mig -lgipp"
-    ]
-    assert complaints(*X500[11:], "GPU 0 Profile ID 3 Placements: 0")[-1].startswith(
-        "line 6: is no line of nvidia-smi mig -lgipp, like GPU  0 Profile ID 19 Placements: {0,1,2,3,4,5,6}:1: "
-    )
-    assert complaints(*X500[11:])[-1] == (
-        "line 5: profile 0 of GPU 0 is not listed; add the output of nvidia-smi mig -lgip"
-    )
-    broken = [line.replace("8/8", "8-8") if "14  " in line else line for line in X500]
-    assert complaints(*broken)[0].startswith("line 7: is no row of nvidia-smi mig -lgip, like |   0  MIG 1g.5gb")
-    assert complaints("nothing")[0].startswith("lists no profiles; they are in nvidia-smi mig -lgip, in rows like")
-    assert complaints(*X500, X500[-1].replace("{0}:8", "{0}:4")) == [
-        "line 17: profile 0 has other places in line 16; keep one of them"
-    ]
-    clash = [line.replace("{0,4}:4", "{0,3}:4") for line in X500]
-    assert any("overlap, and neither lies within the other" in text for text in complaints(*clash))
-    strange = complaints(*(line.replace("1g.12gb ", "1x.12gb ") for line in X500))
-    assert strange[0].startswith("line 7: is no row of nvidia-smi mig -lgip, like |   0  MIG 1g.5gb")
+def x500(old: str, new: str) -> list[str]:
+    return [line.replace(old, new) for line in X500]
 
 
-def test_one_of_several_gpus() -> None:
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        (X500[:-1], "line 11: profile 0 of GPU 0 has no places; add the output of nvidia-smi mig -lgipp"),
+        (
+            [*X500[11:], "GPU 0 Profile ID 3 Placements: 0"],
+            "line 6: is no line of nvidia-smi mig -lgipp, like GPU  0 Profile ID 19 Placements: {0,1,2,3,4,5,6}:1: ",
+        ),
+        (X500[11:], "line 5: profile 0 of GPU 0 is not listed; add the output of nvidia-smi mig -lgip"),
+        (x500("14     8/8", "14     8-8"), "line 7: is no row of nvidia-smi mig -lgip, like |   0  MIG 1g.5gb"),
+        (x500("1g.12gb ", "1x.12gb "), "line 7: is no row of nvidia-smi mig -lgip, like |   0  MIG 1g.5gb"),
+        (["nothing"], "lists no profiles; they are in nvidia-smi mig -lgip, in rows like"),
+        ([*X500, "GPU  0 Profile ID  0 Placement : {0}:4"], "line 17: profile 0 has other places in line 16; keep one"),
+        (x500("{0,4}:4", "{0,3}:4"), "overlap, and neither lies within the other"),
+    ],
+)
+def test_what_is_missing_or_wrong_is_told_with_its_line(lines, told):
+    assert any(told in line for line in complaints(*lines))
+
+
+def test_one_of_several_gpus():
     a30, a100 = get_gpu("A30"), get_gpu("A100")
     lines = [*lgip(a30, 0), *lgipp(a30, 0), *lgip(a100, 1), *lgipp(a100, 1)]
     assert complaints(*lines) == ["device: the GPUs 0, 1 differ; choose one of them by its number"]
@@ -139,17 +140,16 @@ def test_one_of_several_gpus() -> None:
     assert found(*lgip(a30, 0), *lgipp(a30, 0), *lgip(a30, 3), *lgipp(a30, 3)).model is a30
 
 
-def test_this_machine_is_asked(tmp_path: Path) -> None:
+def test_this_machine_is_asked(tmp_path):
     for name in ("A100", "H100", "A30", "RTX-PRO-6000"):
         with Machine(tmp_path, "A30", name).loaded() as machine:
             machine.mode(0, 0)
             assert import_gpu().model is get_gpu(name)
             machine.mode(1, 0)
-            with pytest.raises(InputError, match="GPU 0: MIG mode is off; enable it with: nvidia-smi -i GPU-"):
-                import_gpu()
+            refused(import_gpu, match="GPU 0: MIG mode is off; enable it with: nvidia-smi -i GPU-")
 
 
-def test_commands_take_the_file_of_a_gpu(run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_take_the_file_of_a_gpu(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("x500.txt").write_text("\n".join(X500))
     assert run("gpus", "import", "x500.txt", "--name", "X501", "-o", "x501.json").code == 0

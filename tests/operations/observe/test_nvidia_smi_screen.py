@@ -28,7 +28,7 @@ def users(found: StateImport) -> list[tuple[str, int, str]]:
 BUSY = [("4g.20gb", 0, "pid 4007"), ("2g.10gb", 4, "pid 4014"), ("1g.5gb", 6, "")]
 
 
-def test_screen_and_places_tell_all_in_any_order() -> None:
+def test_screen_and_places_tell_all_in_any_order():
     for lines in ((*SCREEN, *PLACES), (*PLACES, *SCREEN)):
         found = read(*lines)
         assert users(found) == BUSY
@@ -36,7 +36,7 @@ def test_screen_and_places_tell_all_in_any_order() -> None:
         assert found.notes == ()
 
 
-def test_a_screen_alone_suffices_where_there_is_one_way_to_place_its_instances() -> None:
+def test_a_screen_alone_suffices_where_there_is_one_way_to_place_its_instances():
     assert [place[:2] for place in users(read(*SCREEN))] == [place[:2] for place in BUSY]
     without = [line for line in SCREEN if not line.startswith("|  0    1 ")]
     (found,) = complaints(*without)
@@ -44,7 +44,7 @@ def test_a_screen_alone_suffices_where_there_is_one_way_to_place_its_instances()
     assert "add the output of nvidia-smi mig -lgi" in found
 
 
-def test_processes_that_a_container_does_not_show_do_not_make_instances_idle() -> None:
+def test_processes_that_a_container_does_not_show_do_not_make_instances_idle():
     rows = [line for line in SCREEN if "python3" not in line]
     hidden = read(*rows, *PLACES)
     assert not hidden.state.idle
@@ -56,12 +56,12 @@ def test_processes_that_a_container_does_not_show_do_not_make_instances_idle() -
     assert len(read(*rows[:-1], none, rows[-1], *PLACES).state.idle) == 3
 
 
-def test_an_instance_without_a_device_computes_nothing_and_is_idle() -> None:
+def test_an_instance_without_a_device_computes_nothing_and_is_idle():
     lines = [line for line in SCREEN if not line.startswith(("|  0    1 ", "|    0    1 "))]
     assert [held.profile for held in read(*lines, *PLACES).state.idle] == ["4g.20gb", "1g.5gb"]
 
 
-def test_gpus_that_are_not_partitioned_are_left_out() -> None:
+def test_gpus_that_are_not_partitioned_are_left_out():
     at = next(at for at, line in enumerate(SCREEN) if line.startswith("+") and at > 8)
     other = [
         "|   1  Tesla T4                       On  |   00000000:41:00.0 Off |                    0 |",
@@ -74,7 +74,7 @@ def test_gpus_that_are_not_partitioned_are_left_out() -> None:
     assert found.notes == ("left out 1 GPU (MIG is off): GPU 1",)
 
 
-def test_every_damaged_row_is_told() -> None:
+def test_every_damaged_row_is_told():
     changed = [
         line.replace("NVIDIA A100-SXM4-40GB          On ", "NVIDIA A100-SXM4-40GB          ").replace(
             "9856MiB", "lots of"
@@ -89,11 +89,11 @@ def test_every_damaged_row_is_told() -> None:
     ]
 
 
-def test_a_screen_without_its_devices_is_refused() -> None:
+def test_a_screen_without_its_devices_is_refused():
     (found,) = complaints(*SCREEN[: DEVICES - 1])
     assert found == "line 11: MIG is on, but there is no table of MIG devices below; give the whole output"
 
 
-def test_what_is_refused_below_a_screen_is_told() -> None:
+def test_what_is_refused_below_a_screen_is_told():
     (found,) = complaints(*SCREEN, "Insufficient Permissions")
     assert found == f'line {TABLE + 1}: nvidia-smi was refused: "Insufficient Permissions"; run it as root'

@@ -53,7 +53,7 @@ decorations = st.lists(kinds, max_size=5, unique=True)
 
 @settings(max_examples=100, deadline=None)
 @given(names, st.booleans(), decorations)
-def test_decorations_change_nothing(name: str, in_yaml: bool, chosen: list[str]) -> None:
+def test_decorations_change_nothing(name, in_yaml, chosen):
     text = TEXTS[name].rstrip("\n")
     if in_yaml and name.endswith(".json"):
         yaml = pytest.importorskip("yaml")
@@ -66,7 +66,7 @@ def test_decorations_change_nothing(name: str, in_yaml: bool, chosen: list[str])
 
 @settings(max_examples=100, deadline=None)
 @given(names, decorations, st.data())
-def test_a_line_that_nobody_knows_is_told_with_its_number(name: str, chosen: list[str], data: st.DataObject) -> None:
+def test_a_line_that_nobody_knows_is_told_with_its_number(name, chosen, data):
     lines = TEXTS[name].rstrip("\n").split("\n")
     at = data.draw(st.integers(0, len(lines)))
     node = f"{lines[min(at, len(lines) - 1)].partition(': ')[0]}: " if name.startswith("nvidia-smi") else ""
@@ -113,7 +113,7 @@ NOTES = {
 
 
 @pytest.mark.parametrize("name", PASTED)
-def test_pasted_texts_are_read(name: str) -> None:
+def test_pasted_texts_are_read(name):
     found = import_state(PASTES / name, gpu=None if name.startswith("pending") else "A100")
     state = found.state
     assert [
@@ -123,7 +123,7 @@ def test_pasted_texts_are_read(name: str) -> None:
     assert set(NOTES.get(name, ())) <= set(found.notes)
 
 
-def test_a_pending_mode_in_xml() -> None:
+def test_a_pending_mode_in_xml():
     text = TEXTS["nvidia-smi-xml-550.txt"]
     node = text.index("node-2: <?xml")
     text = text[:node] + text[node:].replace("<pending_mig>Enabled", "<pending_mig>Disabled")
@@ -169,6 +169,6 @@ def test_a_pending_mode_in_xml() -> None:
         (f"{DEVICES}\n{DEVICES.replace('0    5', '0    6')}", 5, "GPU 0 is shown in another way above"),
     ],
 )
-def test_what_is_missing_is_told(text: str, line: int, complaint: str) -> None:
+def test_what_is_missing_is_told(text, line, complaint):
     found = complaints(text)
     assert [problem for problem in found if problem.startswith(f"line {line}: {complaint}")], found

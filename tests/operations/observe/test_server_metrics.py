@@ -5,14 +5,13 @@ import http.server
 import itertools
 import socket
 import threading
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
-from command_line import Command, refuses
+from command_line import refuses
 from documents import complaints
 
-from mig_opt import Demand, Deployment, GpuPool, Point, ProfileTable, Service, deploy, get_gpu, write
+from mig_opt import Demand, GpuPool, Point, ProfileTable, Service, deploy, get_gpu, write
 from mig_opt.api.deploy.drift import Observed, demand_now, drifts_of
 from mig_opt.operations.observe.server_metrics import observe_services
 
@@ -26,10 +25,8 @@ DEMAND = Demand(
 
 
 @pytest.fixture(scope="module")
-def deployment() -> Deployment:
-    found = deploy(DEMAND).deployment
-    assert found is not None
-    return found
+def deployment():
+    return deploy(DEMAND).deployment
 
 
 def triton(model: str, requests: int, batch_us: float, wait_us: float = 0.0, stamp: str = "", failed: int = 0) -> str:
@@ -55,7 +52,7 @@ Observe = Callable[..., dict[str, Observed]]
 
 
 @pytest.fixture
-def observed(tmp_path: Path) -> Observe:
+def observed(tmp_path):
     """Give what tells of the services by the texts of servers, each in a file."""
 
     def observe(*texts: str, seconds: float | None = None) -> dict[str, Observed]:
@@ -67,7 +64,7 @@ def observed(tmp_path: Path) -> Observe:
     return observe
 
 
-def test_counters_since_the_start_of_the_servers(observed: Observe, deployment: Deployment) -> None:
+def test_counters_since_the_start_of_the_servers(observed, deployment):
     one = triton("bert", 54_800, 42_000, 9_000) + triton("resnet50", 30_000, 28_000)
     seen = observed(one, triton("resnet50", 60_000, 28_000), seconds=600)
     assert seen["chat"].latency == pytest.approx(0.051)
@@ -78,7 +75,7 @@ def test_counters_since_the_start_of_the_servers(observed: Observe, deployment: 
     assert demand_now(DEMAND, drifts) == DEMAND
 
 
-def test_drifted_rates_and_batches_and_the_deployment_for_them(observed: Observe, deployment: Deployment) -> None:
+def test_drifted_rates_and_batches_and_the_deployment_for_them(observed, deployment):
     text = triton("bert", 180_000, 160_000, 400_000, failed=3) + triton("resnet50", 45_000, 20_000)
     drifts = drifts_of(DEMAND, deployment, observed(text, seconds=600))
     planned = drifts[0].batch_seconds
@@ -93,19 +90,19 @@ def test_drifted_rates_and_batches_and_the_deployment_for_them(observed: Observe
     assert now.tables[1] == DEMAND.tables[1]
 
 
-def test_few_requests_may_differ_by_chance(observed: Observe, deployment: Deployment) -> None:
+def test_few_requests_may_differ_by_chance(observed, deployment):
     seen = observed(triton("bert", 70, 42_000) + triton("resnet50", 150, 28_000), seconds=1)
     assert [drift.reasons for drift in drifts_of(DEMAND, deployment, seen)] == [(), ()]
     assert drifts_of(DEMAND, deployment, {})[0].reasons == ("no counters",)
 
 
-def test_several_readings_with_timestamps(observed: Observe) -> None:
+def test_several_readings_with_timestamps(observed):
     first, last = triton("bert", 1000, 42_000, stamp=" 1000"), triton("bert", 10_000, 42_000, stamp=" 101000")
     assert observed(first + last)["chat"].rate == 90.0
     assert observed(last + first, seconds=10)["chat"].requests == 1000  # began anew
 
 
-def test_counters_of_vllm(observed: Observe) -> None:
+def test_counters_of_vllm(observed):
     text = """
 vllm:request_success_total{engine="0",finished_reason="stop",model_name="bert"} 80.0
 vllm:request_success_total{engine="0",finished_reason="length",model_name="bert"} 10.0
@@ -119,7 +116,7 @@ vllm:inter_token_latency_seconds_count{engine="0",model_name="bert"} 1500.0
     assert (seen.requests, seen.latency, seen.ttft, seen.itl) == (90, 0.5, 0.1, 0.02)
 
 
-def test_services_with_one_model_are_told_by_the_names_of_files(tmp_path: Path) -> None:
+def test_services_with_one_model_are_told_by_the_names_of_files(tmp_path):
     demand = DEMAND.replace(services=tuple(dataclasses.replace(one, model="bert") for one in DEMAND.services))
     named, other = tmp_path / "vision-0-3g.40gb-0-8x1.txt", tmp_path / "m.txt"
     for file in (named, other):
@@ -130,7 +127,7 @@ def test_services_with_one_model_are_told_by_the_names_of_files(tmp_path: Path) 
     ]
 
 
-def test_all_that_is_wrong_is_told(tmp_path: Path) -> None:
+def test_all_that_is_wrong_is_told(tmp_path):
     (tmp_path / "a.txt").write_text(triton("bert", 10, 5) + 'x{y="z} 1\nnv_inference_count{model="bert"} many\nword\n')
     (tmp_path / "b.txt").write_text(triton("gpt", 10, 5))
     (tmp_path / "c.txt").write_text("# nothing\nup 1\n")
@@ -146,7 +143,7 @@ def test_all_that_is_wrong_is_told(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def url() -> Iterator[str]:
+def url():
     """A server whose counters grow by 27 requests each time that it is asked."""
     asked = itertools.count(1)
 
@@ -165,13 +162,13 @@ def url() -> Iterator[str]:
         server.shutdown()
 
 
-def test_servers_are_asked_twice(url: str) -> None:
+def test_servers_are_asked_twice(url):
     seen = observe_services(DEMAND, [url], 0.3)["chat"]
     assert seen.requests == 27
     assert 0.3 <= seen.seconds < 5
 
 
-def test_all_that_do_not_answer_are_told(url: str, tmp_path: Path) -> None:
+def test_all_that_do_not_answer_are_told(url, tmp_path):
     def speak(server: socket.socket) -> None:
         with server.accept()[0] as asked:
             asked.sendall(b"\0\0\x18\4")  # no HTTP
@@ -186,7 +183,7 @@ def test_all_that_do_not_answer_are_told(url: str, tmp_path: Path) -> None:
     assert sum(": does not answer: " in text for text in told) == len(dead)
 
 
-def test_the_command_asks_how_long_was_counted(run: Command, tmp_path: Path, deployment: Deployment) -> None:
+def test_the_command_asks_how_long_was_counted(run, tmp_path, deployment):
     services, fleet, metrics = (tmp_path / name for name in ("services.json", "fleet.json", "m.txt"))
     write(DEMAND, services)
     write(deployment, fleet)

@@ -32,7 +32,7 @@ def users(found: StateImport) -> list[tuple[int, str, bool]]:
 BUSY = [(0, "job 41", False), (0, "", True), (1, "job 41", False), (1, "job 41", False)]
 
 
-def test_all_nodes_of_a_job_on_one_line_are_read() -> None:
+def test_all_nodes_of_a_job_on_one_line_are_read():
     used = "gpu:a100_3g.20gb:1(IDX:0)"
     shown = node("n1", PAIR, used) + node("n2", PAIR, used.replace("1(IDX:0)", "2(IDX:0-1)"))
     found = read(CONF + JOB + shown)
@@ -45,13 +45,13 @@ def test_all_nodes_of_a_job_on_one_line_are_read() -> None:
     assert users(read(CONF + JOB + one_line + late.split("\n\n", 1)[1])) == BUSY
 
 
-def test_lines_that_go_on_in_the_next_one_are_one_line() -> None:
+def test_lines_that_go_on_in_the_next_one_are_one_line():
     one = CONF.splitlines()[0]
     parted = one.replace(" Type", " \\ # the first\n  Type").replace(" MultipleFiles", " \\\n MultipleFiles")
     assert read(f"{parted} UUID=GPU-1\n# a remark \\\n{one} \\") == read(CONF)
 
 
-def test_jobs_do_not_tell_that_other_instances_are_idle() -> None:
+def test_jobs_do_not_tell_that_other_instances_are_idle():
     for shown in ("", node("n1", PAIR) + node("n2", PAIR)):
         found = read(CONF + JOB + shown)
         assert users(found) == [(gpu, name, False) for gpu, name, _ in BUSY]
@@ -66,7 +66,7 @@ def test_jobs_do_not_tell_that_other_instances_are_idle() -> None:
         ("gpu:4", "4 x gpu of n1"),
     ],
 )
-def test_types_that_name_no_profile_are_told(gres: str, told: str) -> None:
+def test_types_that_name_no_profile_are_told(gres, told):
     note = f"left out the GPUs of 1 node ({NO_PROFILE}): {told}"
     assert complaints(node("n1", gres, "gpu:(null):0(IDX:N/A)")) == [f"tells of no GPU with MIG; {note}"]
     found = read(node("n1", gres) + node("n2", SEVEN))
@@ -82,20 +82,20 @@ def test_types_that_name_no_profile_are_told(gres: str, told: str) -> None:
         ("gpu:a100_80g:1", 'the type "a100_80g"'),
     ],
 )
-def test_what_may_be_instances_beside_others_is_refused(gres: str, what: str) -> None:
+def test_what_may_be_instances_beside_others_is_refused(gres, what):
     (found,) = complaints(node("n1", f"{gres},{SEVEN}"))
     assert found.startswith(
         f"line 2: {what} names neither a profile, like a100_1g.5gb, nor a GPU that can have the other"
     )
 
 
-def test_whole_gpus_have_indices_too() -> None:
+def test_whole_gpus_have_indices_too():
     found = read(node("n1", f"gpu:a100:1(S:0),{SEVEN}", "gpu:a100:1(IDX:0),gpu:a100_1g.5gb:1(IDX:7)"))
     assert [held.idle for held in found.state.instances] == [True] * 6 + [False]
     assert f"left out the GPUs of 1 node ({NO_PROFILE}): 1 x a100 of n1" in found.notes
 
 
-def test_what_does_not_agree_is_refused() -> None:
+def test_what_does_not_agree_is_refused():
     assert complaints(node("n1", SEVEN, "gpu:a100_1g.5gb:2(IDX:0)")) == [
         'line 3: tells of 2 in use, and of 1 index: "gpu:a100_1g.5gb:2(IDX:0)"'
     ]
@@ -107,7 +107,7 @@ def test_what_does_not_agree_is_refused() -> None:
     assert len(read(CONF + node("n1", "gpu:2")).state.instances) == 4
 
 
-def test_nodes_of_which_the_instances_are_not_in_the_text_are_told() -> None:
+def test_nodes_of_which_the_instances_are_not_in_the_text_are_told():
     detected = "NodeName=n3 AutoDetect=nvml Name=gpu Type=a100_1g.5gb Count=7\nNodeName=n4 AutoDetect=nvml\n"
     found = read(f"{detected}\n{JOB}\n{node('n1', SEVEN, 'gpu:a100_1g.5gb:1(IDX:0)')}")
     told = "scontrol show node -d, which tells the instances of n3, n4, n2, is not in the text"

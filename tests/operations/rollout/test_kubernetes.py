@@ -5,9 +5,10 @@ import json
 
 import pytest
 import yaml
+from refusals import refused
 from scripts import segment
 
-from mig_opt import Deployment, Device, GpuModel, InputError, Segment, catalogue, plan_change
+from mig_opt import Deployment, Device, Segment, catalogue, plan_change
 from mig_opt.operations.rollout.changes import change_script
 from mig_opt.operations.rollout.kubernetes import kubernetes_resources, mig_parted_config, resource_name
 from mig_opt.operations.rollout.nvidia_smi import deployment_script
@@ -17,10 +18,7 @@ def on_gpu(gpu: int, *placements: str) -> list[Segment]:
     return [segment("a", gpu, profile, int(start)) for profile, _, start in (p.partition("@") for p in placements)]
 
 
-# mig-parted
-
-
-def test_equal_gpus_are_together_and_every_name_is_in_the_catalogue() -> None:
+def test_equal_gpus_are_together_and_every_name_is_in_the_catalogue():
     deployment = Deployment(
         ("A100-80GB",) * 5,
         (
@@ -48,7 +46,7 @@ def test_equal_gpus_are_together_and_every_name_is_in_the_catalogue() -> None:
     )
 
 
-def test_gpus_that_counts_leave_open_are_named() -> None:
+def test_gpus_that_counts_leave_open_are_named():
     deployment = Deployment(
         ("A100-40GB", "A100-40GB", "A30", "A100-40GB"),
         (
@@ -67,8 +65,7 @@ def test_gpus_that_counts_leave_open_are_named() -> None:
     assert comments[1:] == [f"# {remark}" for remark in config.remarks]
     assert list(config.configs) == ["mig-opt-mixed"]
     known = dataclasses.replace(deployment, devices=(Device(2, "n1"),))
-    with pytest.raises(InputError, match="must name 4, one for each GPU, and only those of the first 1 are known"):
-        mig_parted_config(known)
+    refused(mig_parted_config, known, match="must name 4, one for each GPU, and only those of the first 1 are known")
     known = dataclasses.replace(
         deployment, devices=tuple(Device(index, "n1", f"GPU-{index}") for index in (2, 3, 5, 7))
     )
@@ -79,7 +76,7 @@ def test_gpus_that_counts_leave_open_are_named() -> None:
     assert mig_parted_config(known, devices=list("0123")).remarks == mig_parted_config(deployment).remarks
 
 
-def test_machines_share_a_configuration_or_have_their_own() -> None:
+def test_machines_share_a_configuration_or_have_their_own():
     deployment = Deployment(
         ("A30",) * 6 + ("A100",),
         tuple(entry for gpu in (0, 2, 4) for entry in on_gpu(gpu, "4g.24gb@0")) + tuple(on_gpu(6, "7g.40gb@0")),
@@ -98,14 +95,13 @@ def test_machines_share_a_configuration_or_have_their_own() -> None:
     assert "# n3: serving-a30-24gb-2" in str(config)
 
 
-def test_names_and_devices_that_mig_parted_cannot_have_are_refused() -> None:
-    with pytest.raises(InputError) as error:
-        mig_parted_config(Deployment(("A30", "A30"), ()), devices=["GPU-5fa1", "0"], name="x\ny: z")
-    assert [problem.path for problem in error.value.problems] == ["devices[0]", "name"]
+def test_names_and_devices_that_mig_parted_cannot_have_are_refused():
+    two = Deployment(("A30", "A30"), ())
+    assert refused(mig_parted_config, two, devices=["GPU-5fa1", "0"], name="x\ny: z") == ["devices[0]", "name"]
 
 
 @pytest.mark.parametrize("gpu", catalogue(), ids=lambda gpu: gpu.name)
-def test_every_profile_of_the_catalogue_is_written(gpu: GpuModel) -> None:
+def test_every_profile_of_the_catalogue_is_written(gpu):
     for profile in gpu.profiles:
         deployment = Deployment((gpu.name,), (segment("a", 0, profile.name, profile.starts[0]),))
         entries = next(iter(yaml.safe_load(str(mig_parted_config(deployment)))["mig-configs"].values()))
@@ -115,10 +111,7 @@ def test_every_profile_of_the_catalogue_is_written(gpu: GpuModel) -> None:
         assert all(character.isalnum() or character in ".-" for character in label)
 
 
-# Kubernetes
-
-
-def test_resources_of_machines_and_services() -> None:
+def test_resources_of_machines_and_services():
     deployment = Deployment(
         ("A100-80GB", "A100-80GB", "H100"),
         (
@@ -157,7 +150,7 @@ def test_resources_of_machines_and_services() -> None:
     }
 
 
-def test_on_gpus_without_mig_kubernetes_has_whole_ones_and_scripts_are_refused() -> None:
+def test_on_gpus_without_mig_kubernetes_has_whole_ones_and_scripts_are_refused():
     part = segment("search", 1, "1g.6gb", 0)
     mixed = Deployment(("A30-24GB without MIG", "A30-24GB"), (segment("chat", 0, "4g.24gb", 0), part))
     found = kubernetes_resources(mixed)
@@ -169,6 +162,5 @@ def test_on_gpus_without_mig_kubernetes_has_whole_ones_and_scripts_are_refused()
     ]
     change = plan_change(Deployment(mixed.gpus, ()), mixed).plan
     for script in (lambda: deployment_script(mixed), lambda: change_script(change)):
-        with pytest.raises(InputError, match=r"gpus\[0\]: has MIG off \(A30-24GB without MIG\), .*; export mig-part"):
-            script()
+        refused(script, match=r"gpus\[0\]: has MIG off \(A30-24GB without MIG\), .*; export mig-part")
     assert "create_missing 1" in deployment_script(Deployment(mixed.gpus, (part,)))

@@ -3,9 +3,7 @@
 import dataclasses
 import socket
 import subprocess
-from pathlib import Path
 
-from command_line import Command
 from scripts import Machine
 from state_forms import state_from_text
 
@@ -37,10 +35,9 @@ STATE = FleetState(
 )
 
 
-def test_the_validator_of_changes_finds_nothing_interrupted() -> None:
+def test_the_validator_of_changes_finds_nothing_interrupted():
     """The same plan, seen by who checks changes of deployments: instances are disjoint, the driver does one thing."""
     result = defragment(STATE, ["4g.24gb"])
-    assert result.migrations is not None
     change = migrations_as_change(STATE, result.migrations)
     before, after = change.state_after(0), change.state_after(len(change.steps))
     assert len(before.segments) == len(after.segments) == 3
@@ -50,7 +47,7 @@ def test_the_validator_of_changes_finds_nothing_interrupted() -> None:
     assert found.interrupted == ()
 
 
-def test_a_script_migrates_without_an_interruption(tmp_path: Path) -> None:
+def test_a_script_migrates_without_an_interruption(tmp_path):
     result = defragment(STATE, ["4g.24gb"])
     assert [str(migration) for migration in result.migrations or ()] == ["1g.6gb@0 of GPU 0 to 0 of GPU 1"]
     machine = Machine(tmp_path, "A30", "A30")
@@ -62,7 +59,7 @@ def test_a_script_migrates_without_an_interruption(tmp_path: Path) -> None:
     assert (tmp_path / "done").read_text().splitlines() == ["start|it's a 1 1g.6gb 0 1 1", "stop|it's a 0 1g.6gb 0 1 1"]
 
 
-def test_the_gpus_of_an_imported_state_are_found_again(tmp_path: Path) -> None:
+def test_the_gpus_of_an_imported_state_are_found_again(tmp_path):
     """GPUs 1 and 3 of a machine are 0 and 1 of the plan; their UUIDs find them even when the indices have shifted."""
     machine = Machine(tmp_path, *["A30"] * 4)
     for index in range(4):
@@ -87,8 +84,6 @@ def test_the_gpus_of_an_imported_state_are_found_again(tmp_path: Path) -> None:
     assert all(f" -i GPU-{gpu} " in line for line, gpu in zip(machine.changes, ("33", "11", "11"), strict=True))
 
 
-# Several kinds of GPUs
-
 A100 = get_gpu("A100-80GB")
 HELD = (
     HeldInstance(0, "1g.6gb", 0, "shop/chat-1", owner="shop/chat"),
@@ -99,7 +94,7 @@ HELD = (
 MIXED = FleetState(None, 2, HELD, nodes=("a", "b"), kinds=(A30, A100))
 
 
-def test_scripts_name_the_profiles_of_each_kind() -> None:
+def test_scripts_name_the_profiles_of_each_kind():
     migrations = defragment(MIXED).migrations or ()
     assert {step.gpu for step in migrations} == {0, 1}
     assert migrations_as_change(MIXED, migrations).gpus == ("A30-24GB", "A100-80GB")
@@ -112,7 +107,7 @@ def test_scripts_name_the_profiles_of_each_kind() -> None:
     assert "[a]='1g.6gb:" in files["controller.sh"]
 
 
-def test_what_runs_on_several_kinds_is_a_deployment(run: Command, tmp_path: Path) -> None:
+def test_what_runs_on_several_kinds_is_a_deployment(run, tmp_path):
     points = Point(1, 8, 1, 10.0, 0.01), Point(2, 8, 1, 21.0, 0.01)
     tables = tuple(ProfileTable(model, gpu.name, points) for model in ("chat", "search") for gpu in (A30, A100))
     pools = Pool(A30, 1), Pool(A100, 1, cost=2.2)

@@ -1,7 +1,5 @@
 """Segments of several processes: NVIDIA's Multi-Process Service starts before them and ends after them."""
 
-from pathlib import Path
-
 import pytest
 from scripts import Machine, segment
 
@@ -21,7 +19,7 @@ PLAN = Deployment(("A30",), (SHARED, ALONE))
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Machine:
+def machine(tmp_path):
     return Machine(tmp_path, "A30")
 
 
@@ -29,7 +27,7 @@ def change(*steps: ChangeStep) -> str:
     return change_script(ChangePlan(("A30",), (ALONE,), steps, (), 0.2))
 
 
-def test_one_daemon_for_each_instance_with_several_processes(machine: Machine, tmp_path: Path) -> None:
+def test_one_daemon_for_each_instance_with_several_processes(machine, tmp_path):
     machine.run(deployment_script(PLAN), HOOKS)
     uuid, other = (machine.uuid(0, "1g.6gb", start) for start in (0, 1))
     assert machine.mps == [f"start {uuid}"]
@@ -37,7 +35,7 @@ def test_one_daemon_for_each_instance_with_several_processes(machine: Machine, t
     assert (tmp_path / "done").read_text().splitlines() == [f"start shared {uuid} {folder}", f"start alone {other} -"]
 
 
-def test_it_ends_with_its_processes_and_before_the_instance(machine: Machine, tmp_path: Path) -> None:
+def test_it_ends_with_its_processes_and_before_the_instance(machine, tmp_path):
     machine.run(deployment_script(PLAN), HOOKS)
     uuid = machine.uuid(0, "1g.6gb", 0)
     larger = segment("shared", 0, "2g.12gb", 2, processes=2)
@@ -54,7 +52,7 @@ def test_it_ends_with_its_processes_and_before_the_instance(machine: Machine, tm
     assert said.index("stops serving shared") < said.index("stop the Multi-Process") < said.index("destroy 14:0")
 
 
-def test_a_switch_restarts_it(machine: Machine) -> None:
+def test_a_switch_restarts_it(machine):
     machine.run(deployment_script(PLAN), HOOKS)
     uuid = machine.uuid(0, "1g.6gb", 0)
     new = segment("next", 0, "1g.6gb", 0, processes=2)
@@ -62,7 +60,7 @@ def test_a_switch_restarts_it(machine: Machine) -> None:
     assert machine.mps == [f"start {uuid}", f"quit {uuid}", f"start {uuid}"]
 
 
-def test_where_it_is_missing_nothing_is_changed(machine: Machine, tmp_path: Path) -> None:
+def test_where_it_is_missing_nothing_is_changed(machine, tmp_path):
     (tmp_path / "bin" / "nvidia-cuda-mps-control").unlink()
     done = machine.run(deployment_script(PLAN), HOOKS, code=1)
     assert machine.changes == []
@@ -71,7 +69,7 @@ def test_where_it_is_missing_nothing_is_changed(machine: Machine, tmp_path: Path
     machine.run(deployment_script(PLAN))
 
 
-def test_in_other_machines_it_is_started_there(machine: Machine, tmp_path: Path) -> None:
+def test_in_other_machines_it_is_started_there(machine, tmp_path):
     machine.program("ssh", 'echo "$4" >>"$FOLDER/hosts"; bash -c "${*:5}"')
     hooks = HOOKS.replace("start $1", "start $1 at ${MIG_OPT_HOST:-this}")
     machine.run(deployment_script(PLAN, devices=["node-1/0"]), hooks)

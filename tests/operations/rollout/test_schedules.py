@@ -22,9 +22,7 @@ run_task() {
 
 
 def planned(batch: Batch) -> Schedule:
-    found = solve(batch, "far").schedule
-    assert found is not None
-    return found
+    return solve(batch, "far").schedule
 
 
 def ran(folder: Path) -> list[list[str]]:
@@ -44,7 +42,7 @@ def assert_runs_as_planned(folder: Path, batch: Batch, schedule: Schedule) -> No
 
 @pytest.mark.deep
 @pytest.mark.parametrize(("gpu", "gpus"), [("A100", 1), ("A30", 2)])
-def test_a_schedule_is_carried_out(gpu: str, gpus: int, tmp_path: Path) -> None:
+def test_a_schedule_is_carried_out(gpu, gpus, tmp_path):
     model = get_gpu(gpu)
     # Work for small instances after large ones and beside them: several operations on each slice.
     tasks = [Task(f"small{index}", {1: 1.0 + index / 10}) for index in range(4)]
@@ -52,7 +50,6 @@ def test_a_schedule_is_carried_out(gpu: str, gpus: int, tmp_path: Path) -> None:
     tasks += [Task(f"all{index}", {max(model.sizes): 2.0 + index}) for index in range(2)]
     batch = Batch(tuple(tasks), model, gpus)
     schedule = planned(batch)
-    assert schedule.operations is not None
     assert {operation.kind for operation in schedule.operations} == {"create", "destroy"}
     machine = Machine(tmp_path, *[gpu] * gpus)
     machine.run(schedule_script(batch, schedule), RUN_TASK)
@@ -64,7 +61,7 @@ def test_a_schedule_is_carried_out(gpu: str, gpus: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.deep
-def test_instances_are_found_by_place_even_if_driver_and_costs_are_odd(tmp_path: Path) -> None:
+def test_instances_are_found_by_place_even_if_driver_and_costs_are_odd(tmp_path):
     """Operations that take no time, in a file in an order of its own; the driver holds on to what has been used."""
     model = get_gpu("A30")
     tasks = (Task("a", {2: 1.0}), Task("b", {2: 1.0}), Task("c", {4: 1.0}))
@@ -93,7 +90,7 @@ def test_instances_are_found_by_place_even_if_driver_and_costs_are_odd(tmp_path:
     assert_runs_as_planned(tmp_path, batch, schedule)
 
 
-def test_a_schedule_from_instances_that_exist(tmp_path: Path) -> None:
+def test_a_schedule_from_instances_that_exist(tmp_path):
     live = (LiveInstance(0, "2g.12gb", 0, 0.5), LiveInstance(0, "2g.12gb", 2, 0.25))
     batch = Batch((Task("a", {2: 5.0}), Task("b", {1: 1.0}), Task("c", {1: 1.2})), get_gpu("A30"), initial=live)
     schedule = planned(batch)
@@ -110,7 +107,7 @@ def test_a_schedule_from_instances_that_exist(tmp_path: Path) -> None:
     assert_runs_as_planned(tmp_path, batch, schedule)
 
 
-def test_earlier_work_takes_its_time_by_default(tmp_path: Path) -> None:
+def test_earlier_work_takes_its_time_by_default(tmp_path):
     batch = Batch((Task("a", {4: 5.0}),), get_gpu("A30"), initial=(LiveInstance(0, "4g.24gb", 0, 0.3),))
     schedule = planned(batch)
     machine = Machine(tmp_path, "A30")
@@ -125,7 +122,7 @@ TASKS = Batch((Task("a", {4: 2.0}), Task("b", {4: 1.0}), Task("c", {1: 3.0})), g
 """Two tasks one after the other on an instance, then another instance in its place."""
 
 
-def test_tasks_may_end_when_an_operation_has_failed(tmp_path: Path) -> None:
+def test_tasks_may_end_when_an_operation_has_failed(tmp_path):
     batch = Batch((Task("a", {2: 3.0}), Task("b", {2: 1.0})), get_gpu("A30"))
     machine = Machine(tmp_path, "A30")
     real = (tmp_path / "bin" / "nvidia-smi").read_text().splitlines()[1]
@@ -139,7 +136,7 @@ def test_tasks_may_end_when_an_operation_has_failed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_the_tasks_as_well(number: signal.Signals, tmp_path: Path) -> None:
+def test_a_signal_ends_the_tasks_as_well(number, tmp_path):
     machine = Machine(tmp_path, "A30")
     hooks = 'run_task() { sleep 600 & echo "$!" >"$FOLDER/pid.new"; mv "$FOLDER/pid.new" "$FOLDER/pid"; wait; }'
     process = subprocess.Popen(
@@ -169,7 +166,7 @@ def alive(process: int) -> bool:
 
 
 @pytest.mark.parametrize(("free", "written"), [(43200.04, "43200.04"), (1234564.0, "1234564"), (0.0625, "0.063")])
-def test_the_time_that_an_instance_is_busy_is_not_cut(free: float, written: str) -> None:
+def test_the_time_that_an_instance_is_busy_is_not_cut(free, written):
     gpu = get_gpu("A30")
     batch = Batch((Task("a", {1: 1.0}),), gpu, initial=(LiveInstance(0, "1g.6gb", 0, free=free),))
     assert f" 1g.6gb {written} " in schedule_script(batch, planned(batch)).replace("\n", " ")

@@ -6,11 +6,9 @@ are what they were.
 
 import dataclasses
 import time
-from pathlib import Path
 from statistics import median
 
 import numpy as np
-import pytest
 from command_line import called
 from triton_servers import servers, triton_or_skip
 
@@ -48,9 +46,7 @@ def slowed(demand: Demand, rate: float) -> Demand:
     return demand.replace(services=tuple(services), tables=tuple(tables))
 
 
-def test_requests_at_real_servers_are_as_simulated_and_none_is_lost_in_a_change(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_requests_at_real_servers_are_as_simulated_and_none_is_lost_in_a_change(tmp_path, capsys):
     def called_well(*words: object) -> None:
         done = called(capsys, *words)
         assert done.code == 0, done.err
@@ -60,9 +56,7 @@ def test_requests_at_real_servers_are_as_simulated_and_none_is_lost_in_a_change(
     promise = Promise(0.99, Arrivals(), *SERVERS["triton"])
     found = deploy_with_promise(demand, promise)
     deployment = found.deployment
-    assert deployment is not None
     more = deploy_with_promise(demand.with_headroom(0.5), promise, running=deployment).deployment
-    assert more is not None
     change = plan_change(deployment, more, demand=demand).plan
     assert any(step.ends for step in change.steps)
     assert any(step.kind == "create" for step in change.steps)

@@ -1,28 +1,19 @@
 """Scripts of nvidia-smi commands, carried out on GPUs that are a file."""
 
 import subprocess
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 from scripts import Machine, segment
 
-from mig_opt import Deployment, InputError
+from mig_opt import Deployment
 from mig_opt.operations.rollout.nvidia_smi import deployment_script
 from mig_opt.operations.rollout.shell import comment, shell_word
 
-NASTY = [
-    "$(touch hacked)",
-    "`touch hacked`",
-    "a'b\"c",
-    "two\n touch hacked\nlines",
-    "; touch hacked #",
-    "-rf",
-    "\\",
-    "",
-]
-NASTY += ["tab\tbell\a\x7f", "ümlaut 🐢", "\u2028touch hacked", "!history", "*", "~", "$'\\x41'"]
+NASTY = ["$(touch hacked)", "`touch hacked`", "a'b\"c", "two\n touch hacked\nlines", "; touch hacked #", "-rf"]
+NASTY += ["", "\\", "tab\tbell\a\x7f", "ümlaut 🐢", "\u2028touch hacked", "!history", "*", "~", "$'\\x41'"]
 
 
 def deployment(*names: str) -> Deployment:
@@ -38,16 +29,18 @@ def deployment(*names: str) -> Deployment:
     )
 
 
+@pytest.fixture
+def machine(tmp_path):
+    return Machine(tmp_path, "A100-80GB", "A100-80GB", "A30")
+
+
 def as_bash_reads(text: str) -> list[str]:
     done = subprocess.run(["bash", "-c", f"printf '%s\\0' {text}"], capture_output=True, check=True)
     return done.stdout.decode("utf-8").split("\0")[:-1]
 
 
-# Words and comments
-
-
 @pytest.mark.parametrize("name", NASTY)
-def test_names_are_words_and_never_executed(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_are_words_and_never_executed(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert as_bash_reads(f"{shell_word(name)} {shell_word(name)}") == [name, name]
     assert "\n" not in shell_word(name)
@@ -57,22 +50,16 @@ def test_names_are_words_and_never_executed(name: str, tmp_path: Path, monkeypat
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8), max_size=20))
 @settings(max_examples=30)
-def test_bash_reads_every_text_as_it_is(names: list[str]) -> None:
+def test_bash_reads_every_text_as_it_is(names):
     assert as_bash_reads(" ".join(map(shell_word, ["", *names]))) == ["", *names]
 
 
 @pytest.mark.parametrize("name", ["a\0b", "half \ud83d"])
-def test_names_that_no_program_can_be_given_are_refused(name: str) -> None:
-    with pytest.raises(InputError) as error:
-        deployment_script(deployment(name))
-    assert [problem.path for problem in error.value.problems] == ["segments[0].service", "segments[2].service"]
+def test_names_that_no_program_can_be_given_are_refused(name):
+    assert refused(deployment_script, deployment(name)) == ["segments[0].service", "segments[2].service"]
 
 
-# Deployments
-
-
-def test_a_deployment_on_empty_gpus(tmp_path: Path) -> None:
-    machine = Machine(tmp_path, "A100-80GB", "A100-80GB", "A30")
+def test_a_deployment_on_empty_gpus(machine):
     plan = deployment()
     done = machine.run(deployment_script(plan))
     for gpu in range(3):
@@ -87,17 +74,15 @@ def test_a_deployment_on_empty_gpus(tmp_path: Path) -> None:
     ]
 
 
-def test_a_second_run_completes_what_is_missing(tmp_path: Path) -> None:
-    machine = Machine(tmp_path, "A100-80GB", "A100-80GB", "A30")
+def test_a_second_run_completes_what_is_missing(machine):
     machine.add(0, "2g.20gb", 4)
     for _ in range(2):
         machine.run(deployment_script(deployment()))
         assert machine.changes == ["mig -i 0 -cgi 9:0,19:6 -C", "mig -i 2 -cgi 14:1 -C"]
 
 
-def test_names_in_a_deployment_reach_the_hook_and_nothing_else(tmp_path: Path) -> None:
+def test_names_in_a_deployment_reach_the_hook_and_nothing_else(machine, tmp_path):
     names = NASTY[3], NASTY[0]
-    machine = Machine(tmp_path, "A100-80GB", "A100-80GB", "A30")
     hook = 'start_segment() { printf "%s\\0" "$@" "$CUDA_VISIBLE_DEVICES" >>"$FOLDER/started"; }'
     done = machine.run(deployment_script(deployment(*names)), hook)
     assert not (tmp_path / "hacked").exists()
@@ -107,7 +92,7 @@ def test_names_in_a_deployment_reach_the_hook_and_nothing_else(tmp_path: Path) -
     assert as_bash_reads(done.stdout.splitlines()[1].split("\t")[0]) == [names[0]]
 
 
-def test_every_trouble_is_found_before_anything_is_changed(tmp_path: Path) -> None:
+def test_every_trouble_is_found_before_anything_is_changed(tmp_path):
     machine = Machine(tmp_path, "A100-80GB", "A30", "A100-80GB", "A100-80GB")
     machine.add(3, "1g.10gb", 2)
     machine.add(3, "2g.20gb", 4)
@@ -127,7 +112,7 @@ def test_every_trouble_is_found_before_anything_is_changed(tmp_path: Path) -> No
     assert machine.changes == []
 
 
-def test_lists_in_another_form_stop_the_script(tmp_path: Path) -> None:
+def test_lists_in_another_form_stop_the_script(tmp_path):
     machine = Machine(tmp_path, "A30")
     machine.program("nvidia-smi", 'case "$*" in *mode*) echo Enabled ;; *) echo "| 0 | 3g | new form |" ;; esac')
     done = machine.run(deployment_script(Deployment(("A30",), (segment("chat", 0, "1g.6gb", 0),))), code=1)
@@ -135,8 +120,7 @@ def test_lists_in_another_form_stop_the_script(tmp_path: Path) -> None:
     assert "Nothing has been changed." in done.stderr
 
 
-def test_gpus_of_other_machines_and_other_names(tmp_path: Path) -> None:
-    machine = Machine(tmp_path, "A100-80GB", "A100-80GB", "A30")
+def test_gpus_of_other_machines_and_other_names(machine, tmp_path):
     machine.program("ssh", 'echo "$*" >>"$FOLDER/ssh"; while [[ $1 == -* ]]; do [[ $1 == -o ]] && shift; shift; done\n'
                            'shift; exec bash -c "$*"')  # fmt: skip
     machine.program("sudo", 'touch "$FOLDER/root"; exec "$@"')
@@ -151,22 +135,12 @@ def test_gpus_of_other_machines_and_other_names(tmp_path: Path) -> None:
     assert all(line.startswith("-n -o BatchMode=yes node-1 sudo nvidia-smi ") for line in used)
 
 
-def test_wrong_layouts_and_devices_are_refused_together() -> None:
+def test_wrong_layouts_and_devices_are_refused_together():
     plan = Deployment(
         ("A30", "X1"),
         (segment("a", 0, "2g.12gb", 0), segment("b", 0, "1g.6gb", 1), segment("c", 2, "1g.6gb", 0),
          segment("d", 0, "9g", 0)),
     )  # fmt: skip
-    with pytest.raises(InputError) as error:
-        deployment_script(plan)
-    assert [problem.path for problem in error.value.problems] == [
-        "gpus[1]",
-        "segments[2].gpu",
-        "segments[3].profile",
-        "segments[1]",
-    ]
-    with pytest.raises(InputError) as error:
-        deployment_script(deployment(), devices=["0", "00", "9" * 5000])
-    assert [problem.path for problem in error.value.problems] == ["devices[1]", "devices[2]"]
-    with pytest.raises(InputError, match="must name 3, one for each GPU, names 1"):
-        deployment_script(deployment(), devices=["0"])
+    assert refused(deployment_script, plan) == ["gpus[1]", "segments[2].gpu", "segments[3].profile", "segments[1]"]
+    assert refused(deployment_script, deployment(), devices=["0", "00", "9" * 5000]) == ["devices[1]", "devices[2]"]
+    refused(deployment_script, deployment(), match="must name 3, one for each GPU, names 1", devices=["0"])

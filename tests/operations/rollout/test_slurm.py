@@ -3,10 +3,9 @@
 import os
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
-from command_line import Command
+from refusals import refused
 from slurm_cluster import SYSTEM
 
 from mig_opt import Deployment, FleetState, HeldInstance, InputError, Migration, get_gpu, read, write
@@ -31,14 +30,13 @@ def counts(files: dict[str, str]) -> list[str]:
     return [line.strip() for line in lines[begin + 1 : lines.index(")", begin)]]
 
 
-def test_states_name_their_nodes() -> None:
-    with pytest.raises(InputError, match="add its nodes"):
-        slurm_scripts(FleetState(A100, 3, HELD), [MOVE])
+def test_states_name_their_nodes():
+    refused(slurm_scripts, FleetState(A100, 3, HELD), [MOVE], match="add its nodes")
     with pytest.raises(InputError, match=r"nodes\[0\]: is no name of a node in Slurm: .*, is 'n1;touch x'"):
         slurm_scripts(FleetState(A100, 3, HELD, nodes=("n1;touch x", "n1", "n2")), [MOVE])
 
 
-def test_only_nodes_that_change_have_scripts_those_that_gain_first() -> None:
+def test_only_nodes_that_change_have_scripts_those_that_gain_first():
     files = slurm_scripts(STATE, [MOVE])
     assert list(files) == [
         *("controller.sh", "node-n2.sh", "node-n2.mig-parted.yaml", "node-n1.sh", "node-n1.mig-parted.yaml")
@@ -55,14 +53,14 @@ def test_only_nodes_that_change_have_scripts_those_that_gain_first() -> None:
     assert slurm_scripts(STATE, []) == {}
 
 
-def test_types_of_autodetect_have_the_memory_that_the_driver_tells() -> None:
+def test_types_of_autodetect_have_the_memory_that_the_driver_tells():
     state = FleetState(get_gpu("A100-80GB"), 1, (HeldInstance(0, "3g.40gb", 0),), nodes=("n1",))
     assert counts(slurm_scripts(state, [], room=[(0, "1g.10gb", 4)])) == [
         "[n1]='1g.10gb:1g.10gb:0:1 3g.40gb:3g.39gb:1:1'"
     ]
 
 
-def test_wanted_instances_are_created_and_idle_ones_stay_unless_they_are_in_the_way() -> None:
+def test_wanted_instances_are_created_and_idle_ones_stay_unless_they_are_in_the_way():
     idle = (HeldInstance(0, "1g.5gb", 5, idle=True), HeldInstance(2, "2g.10gb", 4, idle=True))
     state = FleetState(A100, 3, (*HELD, *idle), nodes=NODES)
     assert counts(slurm_scripts(state, [MOVE]))[0] == "[n2]='1g.5gb:1g.5gb:0:1 2g.10gb:2g.10gb:2:2'"
@@ -86,7 +84,7 @@ def test_wanted_instances_are_created_and_idle_ones_stay_unless_they_are_in_the_
         ("# NodeName=n2 Gres=gpu:1\n\nGresTypes=gpu \\\n # n2", None),
     ],
 )
-def test_lines_of_other_nodes_stay_as_they_are(tmp_path: Path, line: str, changed: str | None) -> None:
+def test_lines_of_other_nodes_stay_as_they_are(tmp_path, line, changed):
     path = os.pathsep.join([os.environ["PATH"], *SYSTEM])
     if shutil.which("scontrol", path=path) is None:
         pytest.skip("needs Slurm: apt-get install slurm-wlm")
@@ -109,7 +107,7 @@ def test_lines_of_other_nodes_stay_as_they_are(tmp_path: Path, line: str, change
         assert ended.stdout == f"First=1\n{line if changed is None else changed}\nLast=1\n"
 
 
-def test_a_deployment_is_changed_as_a_state_is(run: Command, tmp_path: Path) -> None:
+def test_a_deployment_is_changed_as_a_state_is(run, tmp_path):
     services, state, new, out = (tmp_path / name for name in ("services.json", "state.json", "new.json", "change"))
     assert run("init", "services", services).code == 0
     write(FleetState(get_gpu("A100-80GB"), 1, (HeldInstance(0, "1g.10gb", 0, "chat"),), nodes=("n1",)), state)
@@ -125,7 +123,7 @@ def test_a_deployment_is_changed_as_a_state_is(run: Command, tmp_path: Path) -> 
         slurm_change(Deployment(deployment.gpus, ()), deployment)
 
 
-def test_the_command_writes_a_folder_of_programs(run: Command, tmp_path: Path) -> None:
+def test_the_command_writes_a_folder_of_programs(run, tmp_path):
     path, out = tmp_path / "state.json", tmp_path / "change"
     write(STATE, path)
     assert run("defragment", path, "--free", "nodes", "--slurm", out).code == 0

@@ -3,8 +3,7 @@
 import os
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 
 import pytest
 from slurm_cluster import Cluster, cluster
@@ -31,7 +30,7 @@ NEW = {
 
 
 @pytest.fixture
-def slurm(tmp_path: Path) -> Iterator[Cluster]:
+def slurm(tmp_path):
     """Two GPUs with instances and one that is whole, and divided by shards, on the first node."""
     with cluster(tmp_path / "s", {"n1": ("A100", "A100", "A100"), "n2": ("A100",)}) as made:
         lines = ["# the site's"]
@@ -82,7 +81,7 @@ BEFORE = [{"1g.5gb@0", "1g.5gb@1", "3g.20gb@4"}, {"2g.10gb@0"}, {"2g.10gb@0"}]
 AFTER = [{"1g.5gb@0", "3g.20gb@4"}, {"2g.10gb@0", "3g.20gb@4"}, {"2g.10gb@0", "1g.5gb@6"}]
 
 
-def test_a_change_is_carried_out_node_by_node(slurm: Cluster) -> None:
+def test_a_change_is_carried_out_node_by_node(slurm):
     before = conf(slurm)
     checked = controller(slurm, "check")
     assert checked.stderr == ""
@@ -128,7 +127,7 @@ def test_a_change_is_carried_out_node_by_node(slurm: Cluster) -> None:
 
 
 @pytest.mark.deep
-def test_what_fails_is_taken_back(slurm: Cluster) -> None:
+def test_what_fails_is_taken_back(slurm):
     before = conf(slurm)
     # The driver refuses the second creation.
     machine = slurm.machines["n1"]
@@ -149,7 +148,7 @@ def test_what_fails_is_taken_back(slurm: Cluster) -> None:
 
 
 @pytest.mark.deep
-def test_a_node_that_slurm_takes_for_invalid_is_taken_back(slurm: Cluster) -> None:
+def test_a_node_that_slurm_takes_for_invalid_is_taken_back(slurm):
     # A program of the site writes another file before slurmd starts, which finds less than Slurm expects.
     before = conf(slurm)
     once = f"[[ -e {slurm.root}/spoilt ]] || sed -i /MultipleFiles/d {slurm.root}/etc/gres.conf"
@@ -161,7 +160,7 @@ def test_a_node_that_slurm_takes_for_invalid_is_taken_back(slurm: Cluster) -> No
 
 
 @pytest.mark.deep
-def test_ctrl_c_while_jobs_are_waited_for_gives_the_node_back(slurm: Cluster) -> None:
+def test_ctrl_c_while_jobs_are_waited_for_gives_the_node_back(slurm):
     before = conf(slurm)
     job = slurm.submit("sleep 100", "--gres=gpu:a100:1", "-w", "n1")
     slurm.until(lambda: slurm.job(job) == "RUNNING")
@@ -177,7 +176,7 @@ def test_ctrl_c_while_jobs_are_waited_for_gives_the_node_back(slurm: Cluster) ->
 
 @pytest.mark.deep
 @pytest.mark.parametrize("stage", ["destroy", "restart"])
-def test_a_run_that_is_killed_is_taken_back_by_undo(slurm: Cluster, stage: str) -> None:
+def test_a_run_that_is_killed_is_taken_back_by_undo(slurm, stage):
     before = conf(slurm)
     hang = f"touch {slurm.root}/hangs; sleep 1000"
     machine = slurm.machines["n1"]
@@ -199,7 +198,7 @@ def test_a_run_that_is_killed_is_taken_back_by_undo(slurm: Cluster, stage: str) 
     slurm.until(lambda: set(slurm.states().values()) == {"IDLE"})
 
 
-def test_nothing_begins_where_something_has_changed(slurm: Cluster) -> None:
+def test_nothing_begins_where_something_has_changed(slurm):
     before = conf(slurm)
     slurm.machines["n2"].add(0, "1g.5gb", 4)
     ended = controller(slurm, code=1)
@@ -212,7 +211,7 @@ def test_nothing_begins_where_something_has_changed(slurm: Cluster) -> None:
 
 
 @pytest.mark.deep
-def test_a_node_that_was_drained_stays_so(slurm: Cluster) -> None:
+def test_a_node_that_was_drained_stays_so(slurm):
     slurm.run("scontrol", "update", "NodeName=n2", "State=DRAIN", "Reason=broken fan")
     ended = controller(slurm)
     assert "n2 stays drained, as it was" in ended.stderr
@@ -231,7 +230,7 @@ done >ROOT/etc/gres.conf"""
 
 
 @pytest.mark.deep
-def test_where_autodetect_finds_the_instances_only_the_line_of_the_node_changes(slurm: Cluster) -> None:
+def test_where_autodetect_finds_the_instances_only_the_line_of_the_node_changes(slurm):
     """This Slurm is built without NVML: a program writes what AutoDetect would find, before each start."""
     etc, changed = slurm.root / "etc", [text.replace("a100_", "nvidia_a100_") for text in conf(slurm)]
     (etc / "nodes.conf").write_text(changed[0].replace(",shard:4", ""))
@@ -264,7 +263,7 @@ def test_where_autodetect_finds_the_instances_only_the_line_of_the_node_changes(
 
 
 @pytest.mark.deep
-def test_numbers_without_types_and_the_first_instances_of_a_node(tmp_path: Path) -> None:
+def test_numbers_without_types_and_the_first_instances_of_a_node(tmp_path):
     held = (HeldInstance(0, "1g.5gb", 0), HeldInstance(0, "2g.10gb", 2))
     state = FleetState(get_gpu("A100"), 2, held, nodes=("n1", "n2"))
     with cluster(tmp_path / "s", {"n1": ("A100",), "n2": ("A100",)}) as slurm:

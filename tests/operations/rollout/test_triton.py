@@ -35,9 +35,6 @@ def config(files: dict[str, str], segment: Segment) -> str:
     return found
 
 
-# Files
-
-
 def own(folder: Path, text: str, model: str = "net") -> Path:
     """A model repository with the configuration of a model."""
     (folder / model).mkdir()
@@ -45,7 +42,7 @@ def own(folder: Path, text: str, model: str = "net") -> Path:
     return folder
 
 
-def test_a_configuration_has_batch_processes_and_the_delay_of_the_plan() -> None:
+def test_a_configuration_has_batch_processes_and_the_delay_of_the_plan():
     text = config(triton_files(DEPLOYMENT, DEMAND), LARGE)
     groups = "instance_group { count: 2 } "
     batching = "dynamic_batching { preferred_batch_size: 8 }"
@@ -57,7 +54,7 @@ def test_a_configuration_has_batch_processes_and_the_delay_of_the_plan() -> None
         assert said in config(triton_files(DEPLOYMENT, DEMAND, batching=Batching(delay=delay)), LARGE)
 
 
-def test_the_configuration_of_the_user_keeps_what_the_plan_does_not_say(tmp_path: Path) -> None:
+def test_the_configuration_of_the_user_keeps_what_the_plan_does_not_say(tmp_path):
     text = """
         name: "other" platform: "tensorrt_plan" max_batch_size: 16  # a remark
         input { name: "x" data_type: TYPE_FP32 dims: [ 3, 224, 224 ] }
@@ -81,14 +78,14 @@ def test_the_configuration_of_the_user_keeps_what_the_plan_does_not_say(tmp_path
         (None, "net: has no folder in the model repository; did you mean nets?"),
     ],
 )
-def test_configurations_that_do_not_fit_are_refused(text: str | None, said: str, tmp_path: Path) -> None:
+def test_configurations_that_do_not_fit_are_refused(text, said, tmp_path):
     models = own(tmp_path, f"{text}\n", "nets" if text is None else "net")
     assert said in "\n".join(problems(triton_files, DEPLOYMENT, DEMAND, models=models))
     absent = tmp_path / "absent"
     assert problems(triton_files, DEPLOYMENT, DEMAND, models=absent) == ["is no folder; name a model repository"]
 
 
-def test_a_model_without_batches_stays_so(tmp_path: Path) -> None:
+def test_a_model_without_batches_stays_so(tmp_path):
     models, one = own(tmp_path, 'input { name: "x" dims: 1 }'), dataclasses.replace(SMALL, batch=1, processes=2)
     demand = Demand(DEMAND.services[:1], (ProfileTable("net", "A30", (Point(1, 1, 2, 80.0, 0.02),)),), DEMAND.pools)
     files = triton_files(Deployment(("A30",), (one,)), demand, models=models)
@@ -96,7 +93,7 @@ def test_a_model_without_batches_stays_so(tmp_path: Path) -> None:
     assert "count: 2" in config(files, one)
 
 
-def test_a_model_that_batches_continuously_keeps_its_batching(tmp_path: Path) -> None:
+def test_a_model_that_batches_continuously_keeps_its_batching(tmp_path):
     text = 'backend: "vllm" input { name: "text_input" dims: 1 } model_transaction_policy { decoupled: true }'
     demand = DEMAND.replace(tables=(dataclasses.replace(TABLE, continuous=True),))
     text = config(triton_files(DEPLOYMENT, demand, models=own(tmp_path, text)), LARGE)
@@ -105,7 +102,7 @@ def test_a_model_that_batches_continuously_keeps_its_batching(tmp_path: Path) ->
     assert "count: 2" in text
 
 
-def test_all_that_cannot_be_served_is_told_at_once() -> None:
+def test_all_that_cannot_be_served_is_told_at_once():
     demand = DEMAND.replace(services=(Service("a b", 0.2, 50.0, "net"), *DEMAND.services))
     unserved, name, port = problems(triton_files, DEPLOYMENT, demand, port=80)
     assert unserved == "services[0]: no segment of the deployment serves 'a b'"
@@ -113,7 +110,7 @@ def test_all_that_cannot_be_served_is_told_at_once() -> None:
     assert port == "port: must be from 1024 to 64511, is 80"
 
 
-def test_a_server_that_stays_keeps_name_and_ports() -> None:
+def test_a_server_that_stays_keeps_name_and_ports():
     before = {one.name: one.port for one in servers_of(DEMAND, DEPLOYMENT)}
     more = Segment("chat", 1, "1g.6gb", 3, 4, 2, 100.0, 0.08)
     after = {one.name: one.port for one in servers_of(DEMAND, Deployment(("A30", "A30"), (LARGE, more, SMALL)))}
@@ -124,7 +121,7 @@ def test_a_server_that_stays_keeps_name_and_ports() -> None:
     assert [one.port for one in mixed] == [9009, 9027]
 
 
-def test_a_server_on_another_machine_is_reached_there() -> None:
+def test_a_server_on_another_machine_is_reached_there():
     text = haproxy_config(DEPLOYMENT, DEMAND, devices=["node-7/0"])
     assert "server chat-0-1g.6gb-0-4x1 node-7:9001 proto h2" in text
     script = triton_files(DEPLOYMENT, DEMAND, devices=["node-7/0"])["servers/chat-0-1g.6gb-0-4x1.sh"]
@@ -133,7 +130,7 @@ def test_a_server_on_another_machine_is_reached_there() -> None:
 
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("version", ["1.25", "1.29"])
-def test_manifests_are_what_kubernetes_takes(version: str) -> None:
+def test_manifests_are_what_kubernetes_takes(version):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import kubernetes_validate
@@ -151,7 +148,7 @@ def test_manifests_are_what_kubernetes_takes(version: str) -> None:
     assert not selector.items() <= documents[3]["spec"]["template"]["metadata"]["labels"].items()
 
 
-def test_labels_are_not_longer_than_kubernetes_allows() -> None:
+def test_labels_are_not_longer_than_kubernetes_allows():
     gpu, name = get_gpu("RTX-PRO-6000"), "a" * 32
     longest = max(gpu.profiles, key=lambda profile: len(profile.name))
     point = Point(longest.compute_slices, 128, 8, 300.0, 0.05)
@@ -163,7 +160,7 @@ def test_labels_are_not_longer_than_kubernetes_allows() -> None:
     assert documents[1]["spec"]["selector"]["matchLabels"].items() <= labels.items()
 
 
-def test_a_service_of_unequal_pods_is_told() -> None:
+def test_a_service_of_unequal_pods_is_told():
     both = Deployment(("A30", "A30"), (SMALL, LARGE, dataclasses.replace(LARGE, service="chat", gpu=1)))
     assert "# chat has pods of unequal throughput" in kubernetes_manifests(both, DEMAND)
     demand = DEMAND.replace(services=(dataclasses.replace(DEMAND.services[0], name="Chat"),))
@@ -173,16 +170,13 @@ def test_a_service_of_unequal_pods_is_told() -> None:
     assert image == "image: must be the name of an image, without blanks, is 'triton 24'"
 
 
-# Servers
-
-
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> str:
+def program(tmp_path_factory):
     return triton_or_skip(tmp_path_factory.mktemp("triton"))
 
 
 def export(made: Servers, deployment: Deployment, **more: object) -> None:
-    files = triton_files(deployment, DEMAND, models=made.models, port=made.port, **more)  # type: ignore[arg-type]
+    files = triton_files(deployment, DEMAND, models=made.models, port=made.port, **more)
     files["haproxy.cfg"] = haproxy_config(deployment, DEMAND, port=made.port)
     for name, text in files.items():
         path = made.out / name
@@ -198,7 +192,7 @@ def ready(port: int) -> bool:
         return False
 
 
-def test_servers_are_started_changed_and_nothing_is_left_of_those_that_fail(program: str, tmp_path: Path) -> None:
+def test_servers_are_started_changed_and_nothing_is_left_of_those_that_fail(program, tmp_path):
     with servers(tmp_path, program, "A30") as made:
         new = Deployment(("A30",), (SMALL, dataclasses.replace(LARGE, profile="1g.6gb", batch=4, throughput=100.0)))
         write_models(made.models, DEMAND, DEPLOYMENT, new)
