@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Command
+from command_line import refuses
 from study_jobs import cluster_of_two
 
 STUDY = {
@@ -22,15 +22,21 @@ RUNS = 18
 
 
 @pytest.fixture
-def study(tmp_path: Path) -> Path:
+def study(tmp_path):
     path = tmp_path / "study.json"
     path.write_text(json.dumps(STUDY))
     return path
 
 
+def written(study: Path, *batches: dict[str, Any]) -> Path:
+    """The file of a study, with FAR alone on some batches, or on its own."""
+    study.write_text(json.dumps({**STUDY, "batches": batches or STUDY["batches"], "methods": [{"method": "far"}]}))
+    return study
+
+
 @pytest.mark.deep
-def test_on_a_dask_cluster(narrow: Command, study: Path) -> None:
-    study.write_text(json.dumps({**STUDY, "methods": [{"method": "far"}]}))
+def test_on_a_dask_cluster(narrow, study):
+    written(study)
     with cluster_of_two() as scheduler:
         ending = narrow("bench", study, "--scheduler", scheduler)
     assert (ending.code, ending.err) == (0, "")
@@ -54,7 +60,7 @@ def begun(study: Path, *options: str) -> subprocess.Popen[str]:
 
 
 @pytest.fixture
-def endless(study: Path) -> Path:
+def endless(study):
     """A study whose last runs take longer than any test."""
     batches = [{"n": [3, 4, 5]}, {"n": 60, "gpus": 4, "seeds": 4}]
     methods = [{"method": "cp", "time_limit": 600}]
@@ -65,7 +71,7 @@ def endless(study: Path) -> Path:
 @pytest.mark.deep
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_only_runs_in_flight_are_lost(endless: Path, narrow: Command, number: signal.Signals) -> None:
+def test_only_runs_in_flight_are_lost(endless, narrow, number):
     with begun(endless) as process:
         process.send_signal(number)
         out, err = process.communicate(timeout=60)
@@ -81,12 +87,10 @@ def test_only_runs_in_flight_are_lost(endless: Path, narrow: Command, number: si
     assert (found["done"], found["missing"]) == (3, 4)
 
 
-def test_a_file_of_something_else_is_not_touched(narrow: Command, study: Path, tmp_path: Path) -> None:
+def test_a_file_of_something_else_is_not_touched(narrow, study, tmp_path):
     other = tmp_path / "other.txt"
     other.write_text("important\n")
-    ending = narrow("bench", study, "-o", other)
-    assert (ending.code, ending.out) == (2, "")
-    assert "line 1: is no row of such a study" in ending.err
+    refuses(narrow("bench", study, "-o", other), "line 1: is no row of such a study")
     assert other.read_text() == "important\n"
     assert narrow("bench", study, "-o", study).code == 2
     assert json.loads(study.read_text()) == STUDY
@@ -100,12 +104,10 @@ def rewritten(rows: Path, **outcome: Any) -> None:
 
 
 @pytest.mark.deep
-def test_failures_are_told_and_done_again_on_request(narrow: Command, study: Path) -> None:
-    batches = [{"n": 3, "seeds": 12}]
-    study.write_text(json.dumps({**STUDY, "batches": batches, "methods": [{"method": "far"}]}))
-    rows = study.with_suffix(".jsonl")
-    assert narrow("bench", study).code == 0
-    rewritten(rows, status="crashed", makespan=None, lower_bound=None, error="broken \x1b[31m")
+def test_failures_are_told_and_done_again_on_request(narrow, study):
+    assert narrow("bench", written(study, {"n": 3, "seeds": 12})).code == 0
+    broken = {"status": "crashed", "makespan": None, "lower_bound": None, "error": "broken \x1b[31m"}
+    rewritten(study.with_suffix(".jsonl"), **broken)
     ending = narrow("bench", study)
     assert ending.code == 1
     assert "far on n=3, seed 9: broken \\x1b[31m" in ending.out
@@ -115,18 +117,16 @@ def test_failures_are_told_and_done_again_on_request(narrow: Command, study: Pat
     assert narrow("bench", study, "--retry").code == 0
 
 
-def test_contradictions_are_loud(narrow: Command, study: Path) -> None:
-    study.write_text(json.dumps({**STUDY, "batches": [{"n": 3}], "methods": [{"method": "far"}]}))
-    assert narrow("bench", study).code == 0
+def test_contradictions_are_loud(narrow, study):
+    assert narrow("bench", written(study, {"n": 3})).code == 0
     rewritten(study.with_suffix(".jsonl"), lower_bound=1e9)
     ending = narrow("bench", study, "--table")
     assert ending.code == 70
     assert "far on n=3, seed 0: no schedule is below 1e+09 s, but" in ending.err
 
 
-def test_foreign_rows_are_told(narrow: Command, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    study.write_text(json.dumps({**STUDY, "batches": [{"n": 3}], "methods": [{"method": "far"}]}))
-    narrow("bench", study)
+def test_foreign_rows_are_told(narrow, study, monkeypatch):
+    narrow("bench", written(study, {"n": 3}))
     monkeypatch.setattr("mig_opt.studies.studies.fingerprint", lambda: "other")
     assert "1 run was made with other sources or versions." in narrow("bench", study, "--keep", "--table").out
     assert "1 of 1 runs are missing" in narrow("bench", study, "--table").out

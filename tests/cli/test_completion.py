@@ -23,7 +23,7 @@ def completed(run: Command, monkeypatch: pytest.MonkeyPatch, *words: str) -> lis
     return outcome.out.split()
 
 
-def test_values(run: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_values(run, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     for name in ("rows.csv", "rod.json", "rod.txt", ".rod.json"):
         (tmp_path / name).touch()
@@ -62,12 +62,12 @@ def test_values(run: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
         ({"_TYPER_COMPLETE_ARGS": 'mig-opt solve "ro'}, "solve"),
     ],
 )
-def test_only_the_module_of_the_command_is_loaded(environment: dict[str, str], first: str | None) -> None:
+def test_only_the_module_of_the_command_is_loaded(environment, first):
     assert asked_of({**environment, **({"_MIG_OPT_COMPLETE": "complete_x"} if environment else {})}) == first
 
 
 @pytest.mark.deep
-def test_bash_completes(tmp_path: Path) -> None:
+def test_bash_completes(tmp_path):
     program = tmp_path / "mig-opt"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m mig_opt.cli "$@"\n')
     program.chmod(0o755)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Command
 
 from mig_opt import deploy
 from mig_opt.files.batch.batches import BATCH
@@ -41,9 +40,7 @@ FILES = [(kind, form) for kind, forms in TEMPLATES.items() for form in forms]
 
 
 @pytest.mark.parametrize(("kind", "form"), FILES)
-def test_the_reader_takes_each_example(
-    run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, form: str
-) -> None:
+def test_the_reader_takes_each_example(run, tmp_path, monkeypatch, kind, form):
     monkeypatch.chdir(tmp_path)
     Path("profiles.json").write_text(template("profiles"))
     path = Path(f"mine.{form}")
@@ -60,7 +57,7 @@ def test_the_reader_takes_each_example(
         assert without_comments(text).count("\n") == text.count("\n")
 
 
-def test_json_and_csv_say_the_same(tmp_path: Path) -> None:
+def test_json_and_csv_say_the_same(tmp_path):
     for kind, form in FILES:
         (tmp_path / f"{kind}.{form}").write_text(template(kind, form))
     one, other = (READERS["batch"](tmp_path / f"batch.{form}") for form in ("json", "csv"))

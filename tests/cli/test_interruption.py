@@ -90,7 +90,6 @@ def test_ctrl_c_on_a_terminal(tmp_path):
         assert "bound " in shown
         process.send_signal(signal.SIGINT)
         shown += read_until(terminal, None, process)
-        assert process.stdout is not None
         out = process.stdout.read()
     os.close(terminal)
     assert process.returncode == 130
@@ -121,11 +120,10 @@ def read_until(terminal: int, text: str | None, process: subprocess.Popen[str]) 
 def test_a_method_that_breaks_its_contract_is_a_defect(run, batch_file, tmp_path, monkeypatch):
     method_that(monkeypatch, lambda batch, control: control.report_plan(Schedule((), ())))
     outcome = run("solve", batch_file, "-o", tmp_path / "p.json")
-    assert (outcome.code, outcome.out) == (70, "")
+    assert (outcome.code, outcome.out, (tmp_path / "p.json").exists()) == (70, "", False)
     assert "returned an invalid schedule" in outcome.err
     assert "please report it" in outcome.err
     assert "Traceback" not in outcome.err
-    assert not (tmp_path / "p.json").exists()
 
 
 def test_an_unforeseen_error_is_a_defect_with_its_traceback(run, batch_file, monkeypatch):
@@ -140,19 +138,13 @@ def test_an_unforeseen_error_is_a_defect_with_its_traceback(run, batch_file, mon
 def test_a_reader_that_has_gone_away_is_no_error():
     reader, writer = os.pipe()
     os.close(reader)
-    done = subprocess.run(
-        [*MODULE, "gpus", "--json"], stdout=writer, stderr=subprocess.PIPE, text=True, check=False, timeout=60
-    )
+    done = subprocess.run([*MODULE, "gpus", "--json"], stdout=writer, stderr=subprocess.PIPE, check=False, timeout=60)
     os.close(writer)
-    assert (done.returncode, done.stderr) == (141, "")
+    assert (done.returncode, done.stderr) == (141, b"")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("command", ["versions", "--help"])
 def test_output_that_cannot_be_written_is_one_line(command):
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [*MODULE, command], stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60
-        )
-    assert done.returncode == 2
-    assert done.stderr == "error: standard output cannot be written: No space left on device\n"
+    done = subprocess.run(f"{' '.join(MODULE)} {command} >/dev/full", shell=True, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (2, b"error: standard output cannot be written: No space left on device\n")

@@ -3,7 +3,6 @@
 import io
 import re
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -23,19 +22,19 @@ def plain(text: str) -> str:
 
 
 @pytest.mark.parametrize("source", ["", "standard input", "no/such/file.json", "\0", "x" * 5000, "."])
-def test_without_a_file_there_is_no_place(source: str) -> None:
+def test_without_a_file_there_is_no_place(source):
     lines = error_text(InputError([Problem("a", "is wrong"), Problem("b", "too")], source)).splitlines()
     assert lines[1:] == ["  a: is wrong", "  b: too"]
 
 
-def test_what_a_terminal_would_act_upon_is_spelled_out(tmp_path: Path) -> None:
+def test_what_a_terminal_would_act_upon_is_spelled_out(tmp_path):
     path = tmp_path / "odd.json"
     path.write_text('{"a": "\x1b[31m \x9b31m", "b": 1}', encoding="utf-8")
     text = error_text(InputError([Problem("a", "is \x1b[31m or \x9b31m")], str(path)))
     assert all(sign.isprintable() or sign == "\n" for sign in text)
 
 
-def test_colours_on_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_colours_on_a_terminal(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "stderr", Terminal())
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)

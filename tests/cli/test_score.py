@@ -1,8 +1,13 @@
-"""Scores on a terminal: tables that fit, and what there is after Ctrl-C."""
+"""Instances and scores on a terminal: tables that fit, findings on record, what there is after Ctrl-C."""
+
+import dataclasses
+import re
 
 import pytest
+from command_line import refuses
 
-from mig_opt.instances.bundled import library
+from mig_opt.instances.bundled import FewestGpus, Finding, instance_info, library
+from mig_opt.method.result import Status
 from mig_opt.studies import scores
 from mig_opt.studies.execution import run_missing
 
@@ -47,8 +52,18 @@ def test_what_is_known_at_ctrl_c_is_shown_and_said_to_be_partial(run, monkeypatc
 
 @pytest.mark.parametrize("option", [("--kind", "trace"), ("--class", "open")])
 def test_a_name_and_a_choice_exclude_each_other(run, option):
-    listed = run("instances", EASY, *option)
+    refuses(run("instances", EASY, *option), "leave it out, or --kind and --class")
     scored = run("score", "--command", "true {instance} {plan}", "--instance", EASY, *option)
-    assert (listed.code, scored.code) == (2, 2)
-    assert "leave it out, or --kind and --class" in listed.err
-    assert "is in place of --kind and --class" in scored.err
+    refuses(scored, "is in place of --kind and --class")
+
+
+def test_instances_show_the_fewest_gpus_on_record(run, monkeypatch):
+    found, bound = (Finding(value, "exact", "me", "2025-01-01", "mig_opt 0.1.0", "why") for value in (13, 12))
+    known = dataclasses.replace(instance_info("parvagpu-s5"), best=found, lower_bound=bound, difficulty="open")
+    assert known.fewest_gpus == FewestGpus(Status.FEASIBLE, gpus=found, lower_bound=bound)
+    monkeypatch.setattr(library(), "infos", {known.name: known})
+    assert re.search(r"^parvagpu-s5 +demand +13 +12 +7\.692% +open$", run("instances").out, re.MULTILINE)
+    shown = run("instances", "parvagpu-s5").out
+    assert re.search(r"^best known +feasible$", shown, re.MULTILINE)
+    assert re.search(r"^GPUs +13 \(exact, me, 2025-01-01, mig_opt 0.1.0\): why$", shown, re.MULTILINE)
+    assert re.search(r"^lower bound +12 \(", shown, re.MULTILINE)

@@ -1,41 +1,29 @@
 """``mig-opt compare``: what it prints and writes, and how it ends."""
 
 import functools
-from collections.abc import Callable
-from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
-from command_line import Command
+from study_parts import failing, method_that
 
-from mig_opt import Batch, generate_batch
-from mig_opt.batch.schedule import Schedule
+from mig_opt import generate_batch
 from mig_opt.files.batch.batches import BATCH
 from mig_opt.heuristics.batch.far import far
-from mig_opt.method.control import Control
-from mig_opt.method.registry import Method
 
 
 @pytest.fixture
-def compare(narrow: Command) -> Command:
+def compare(narrow):
     return functools.partial(narrow, "compare")
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> Path:
+def small(tmp_path):
     path = tmp_path / "small.json"
     BATCH.write(generate_batch(4, gpu="A30"), path)
     return path
 
 
-def method_that(monkeypatch: pytest.MonkeyPatch, runner: Callable[[Batch, Control[Schedule]], None]) -> None:
-    monkeypatch.setattr(Method, "load", lambda method: runner)
-    monkeypatch.setattr("mig_opt.studies.batch.warm_up", lambda method: None)
-
-
-def test_a_method_that_fails_is_told(compare: Command, small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def failing(batch: Batch, control: Control[Schedule]) -> None:
-        raise ZeroDivisionError("broken")
-
+def test_a_method_that_fails_is_told(compare, small, monkeypatch):
     method_that(monkeypatch, failing)
     ending = compare(small, "--methods", "far")
     assert (ending.code, ending.err) == (1, "")
@@ -43,19 +31,9 @@ def test_a_method_that_fails_is_told(compare: Command, small: Path, monkeypatch:
     assert "far on small: ZeroDivisionError: broken" in ending.out
 
 
-def test_ctrl_c_shows_what_is_done(
-    compare: Command, small: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    runs = 0
-
-    def interrupted(batch: Batch, control: Control[Schedule]) -> None:
-        nonlocal runs
-        runs += 1
-        if runs == 2:
-            raise KeyboardInterrupt
-        far(batch, control)
-
-    method_that(monkeypatch, interrupted)
+def test_ctrl_c_shows_what_is_done(compare, small, monkeypatch, tmp_path):
+    runs = Mock(side_effect=[None, KeyboardInterrupt])
+    method_that(monkeypatch, lambda batch, control: runs() or far(batch, control))
     table = tmp_path / "t.csv"
     ending = compare(small, "rodinia-a30", "--methods", "far", "-o", table)
     assert (ending.code, ending.err) == (130, "")
@@ -65,16 +43,13 @@ def test_ctrl_c_shows_what_is_done(
     assert len(table.read_text().splitlines()) == 2
 
 
-def test_ctrl_c_before_anything_is_done(compare: Command, small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(batch: Batch, control: Control[Schedule]) -> None:
-        raise KeyboardInterrupt
-
-    method_that(monkeypatch, interrupted)
+def test_ctrl_c_before_anything_is_done(compare, small, monkeypatch):
+    method_that(monkeypatch, Mock(side_effect=KeyboardInterrupt))
     ending = compare(small, "--methods", "far")
     assert (ending.code, ending.out) == (130, "Nothing was done.\n")
 
 
-def test_contradictions_are_loud(compare: Command, small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_contradictions_are_loud(compare, small, monkeypatch):
     monkeypatch.setattr("mig_opt.cli.batch.compare._on_record", lambda batches, arguments: {"small": 0.001})
     ending = compare(small, "--methods", "far")
     assert ending.code == 70

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import tiny
-from command_line import Command
 
 import mig_opt.api.prove.prover as prover_module
 from mig_opt.api.solve import solve
@@ -19,17 +18,15 @@ from mig_opt.method.result import TrajectoryPoint
 
 
 @pytest.fixture
-def run(narrow: Command) -> Command:
+def run(narrow):
     """In a folder with the tiny batch, its best schedule, and that of FAR without the refinement."""
     BATCH.write(tiny.BATCH, "batch.json")
     SCHEDULE.write(tiny.BEST, "best.json")
-    far = solve(tiny.BATCH, "far-unrefined").schedule
-    assert far is not None
-    SCHEDULE.write(far, "far.json")
+    SCHEDULE.write(solve(tiny.BATCH, "far-unrefined").schedule, "far.json")
     return narrow
 
 
-def test_open(run: Command) -> None:
+def test_open(run):
     code, out, _ = run("prove", "batch.json", "best.json", "--time-limit", 1e-6, "-o", "c.json")
     assert code == 1
     assert "answer       open\n" in out
@@ -40,7 +37,7 @@ def test_open(run: Command) -> None:
     assert {entry["path"] for entry in json.loads(out)["mismatches"]} == {"schedule", "makespan"}
 
 
-def test_a_method_that_can_tell_no_more(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_method_that_can_tell_no_more(run, monkeypatch):
     monkeypatch.setattr(prover_module, "solve", lambda batch, *rest, **options: solve(batch, "far"))
     code, out, _ = run("prove", "batch.json", "best.json")
     assert code == 1
@@ -49,7 +46,7 @@ def test_a_method_that_can_tell_no_more(run: Command, monkeypatch: pytest.Monkey
     ) in " ".join(out.split())
 
 
-def test_ctrl_c(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c(run, monkeypatch):
     def interrupted(batch: Batch, method: str, **options: Any) -> ScheduleResult:
         def press(point: TrajectoryPoint) -> bool:
             signal.raise_signal(signal.SIGINT)

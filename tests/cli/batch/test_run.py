@@ -1,36 +1,33 @@
-"""The command run."""
+"""The commands run and profile."""
 
 import json
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from command_line import Command, refuses
+from command_line import refuses
 from nvml_machine import Machine
 
 from mig_opt.files.batch.batches import BATCH
 from mig_opt.files.costs import COSTS
+from mig_opt.files.serving.profiles import PROFILES
 
 pytestmark = pytest.mark.usefixtures("nobody_else")
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Machine]:
+def machine(tmp_path):
     with Machine(tmp_path, "A30").loaded() as found:
         yield found
 
 
 @pytest.fixture
-def commands(tmp_path: Path) -> Path:
+def commands(tmp_path):
     path = tmp_path / "commands.json"
     path.write_text(json.dumps({"schema": "mig-opt/commands/1", "tasks": {name: ["true"] for name in "abc"}}))
     return path
 
 
-def test_a_plan_is_run_and_what_was_measured_written(
-    run: Command, machine: Machine, batch_file: Path, plan_file: Path, commands: Path, tmp_path: Path
-) -> None:
+def test_a_plan_is_run_and_what_was_measured_written(run, machine, batch_file, plan_file, commands, tmp_path):
     journal, measured, chart = (tmp_path / name for name in ("run.journal", "measured.json", "run.svg"))
     files = ["--journal", journal, "--measured", measured, "--plot", chart]
     outcome = run("run", batch_file, plan_file, "--commands", commands, *files)
@@ -47,9 +44,7 @@ def test_a_plan_is_run_and_what_was_measured_written(
     assert machine.instances(0) == []
 
 
-def test_measured_costs_are_written_back_for_any_plan(
-    run: Command, machine: Machine, batch_file: Path, plan_file: Path, commands: Path, tmp_path: Path
-) -> None:
+def test_measured_costs_are_written_back_for_any_plan(run, machine, batch_file, plan_file, commands, tmp_path):
     machine.fault("slow", -1, 0.2)
     costs, options = tmp_path / "costs.json", ["--commands", commands, "--journal", tmp_path / "run.journal", "-q"]
     outcome = run("run", batch_file, plan_file, *options, "--measured-costs", costs)
@@ -68,3 +63,14 @@ def test_measured_costs_are_written_back_for_any_plan(
     assert run("validate", "rodinia-a30", tmp_path / "next.json").code == 1
     other = run("bound", "miso-a100-32", "--costs", costs)
     refuses(other, f"error: {costs}", "create: has no seconds for size 3, 7 of A100-40GB; add them")
+
+
+def test_models_are_profiled(run, machine, tmp_path):
+    path, out = tmp_path / "commands.json", tmp_path / "profiles.json"
+    models = {"r": ["echo", "throughput=3 latency=0.5"]}
+    path.write_text(json.dumps({"schema": "mig-opt/commands/1", "models": models}))
+    words = ["--commands", path, "--gpu", "A30", "-o", out, "--repetitions", 1, "--sizes", "2", "--batches", "1,2"]
+    outcome = run("profile", *words)
+    assert outcome.code == 0, outcome.err
+    assert "r: 6 points" in outcome.out
+    assert len(PROFILES.read(out)[0].points) == 6

@@ -12,8 +12,6 @@ from mig_opt.cli.inputs import parsed_share
 from mig_opt.files.batch.batches import BATCH as BATCH_FILE
 from mig_opt.gpu.catalogue import get_gpu
 
-# --- solve ---------------------------------------------------------------------------------------------------------
-
 
 def test_times_of_another_gpu_are_remarked(run, monkeypatch):
     assert run("bound", "rodinia-a30", "--gpu", "A30", "--json").err == ""
@@ -38,16 +36,20 @@ def test_very_many_instances_are_cut_with_a_remark(run, tmp_path):
     assert "The first 40 of 60 instances, one line for each" in outcome.out
 
 
-def test_no_solution_exits_with_1_and_writes_nothing(run, batch_file, tmp_path, monkeypatch):
-    method_that(monkeypatch, lambda batch, control: None)
-    outcome = run("solve", batch_file, "-o", tmp_path / "none.json", "--plot", tmp_path / "none.png")
-    assert outcome.code == 1
-    assert f"There is no schedule to draw in {tmp_path / 'none.png'}." in outcome.out
-    assert not (tmp_path / "none.png").exists()
-    assert "status       no solution" in outcome.out
-    assert f"There is no schedule to write to {tmp_path / 'none.json'}." in outcome.out
-    assert not (tmp_path / "none.json").exists()
-    assert run("solve", batch_file, "--json").json["status"] == "no_solution"
+def test_no_partition_for_all_tasks_is_a_no_with_its_reason(run, tmp_path):
+    path = tmp_path / "mixed.json"
+    command = ("solve", path, "--method", "fixpart-best")
+    for gpu, gpus, sizes, more in (
+        ("A30", 1, (4, 1), ""),
+        ("A100", 2, (7, 4, 3, 2), ", even with one of its own for each GPU"),
+    ):
+        tasks = [{"name": f"t{size}", "times": {str(size): 3}} for size in sizes]
+        path.write_text(json.dumps({"schema": "mig-opt/batch/1", "gpu": gpu, "gpus": gpus, "tasks": tasks}))
+        shown, document = run(*command), run(*command, "--json")
+        assert (shown.code, shown.err, document.code) == (1, "", 1)
+        assert f"No partition has an instance for every task{more}" in shown.out
+        assert document.json["status"] == "no_solution"
+        assert document.err.startswith(f"No partition has an instance for every task{more}; methods")
 
 
 @pytest.mark.parametrize(

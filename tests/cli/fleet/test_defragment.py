@@ -5,7 +5,6 @@ import functools
 from typing import Any
 
 import pytest
-from command_line import Command
 
 from mig_opt import FleetState, HeldInstance, defragment, get_gpu
 from mig_opt.files.fleet.states import STATE as STATE_FILE
@@ -26,12 +25,12 @@ STATE = FleetState(
 
 
 @pytest.fixture
-def mig_opt(narrow: Command) -> Command:
+def mig_opt(narrow):
     STATE_FILE.write(STATE, "fleet.json")
     return functools.partial(narrow, "defragment")
 
 
-def test_ctrl_c_before_a_plan_is_found(mig_opt: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_before_a_plan_is_found(mig_opt, monkeypatch):
     def interrupted(*arguments: Any, **options: Any) -> DefragmentationResult:
         found = defragment(*arguments, **options)
         return dataclasses.replace(found, status=Status.INTERRUPTED, plan=None)
@@ -42,7 +41,7 @@ def test_ctrl_c_before_a_plan_is_found(mig_opt: Command, monkeypatch: pytest.Mon
     assert "\ninterrupted before a plan was found\n\nThere is no plan to write to after.json.\n" in out
 
 
-def test_many_gpus_and_migrations_are_cut(mig_opt: Command) -> None:
+def test_many_gpus_and_migrations_are_cut(mig_opt):
     held = tuple(HeldInstance(gpu, "1g.5gb", 0) for gpu in range(60))
     STATE_FILE.write(FleetState(A100, 60, held), "many.json")
     _, out, _ = mig_opt("many.json", "--within-gpus")

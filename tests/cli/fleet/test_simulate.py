@@ -1,4 +1,4 @@
-"""mig-opt simulate."""
+"""mig-opt simulate, with a queue and without."""
 
 import functools
 import re
@@ -6,33 +6,30 @@ import signal
 from pathlib import Path
 
 import pytest
-from command_line import Command, Outcome
+from command_line import Outcome, refuses
 
-from mig_opt import Job, ScheduleResult, Trace, get_gpu
+from mig_opt import Job, ScheduleResult, Trace, generate_trace, get_gpu
 from mig_opt.files.fleet.traces import TRACE
 from mig_opt.method.registry import get_policy
 from mig_opt.method.result import Status
 
 
 @pytest.fixture
-def mig_opt(narrow: Command) -> Command:
-    TRACE.write(trace(), "t.json")
+def mig_opt(narrow):
+    """In a folder with a trace of two jobs that cannot run at once on one GPU, the second one a second later."""
+    jobs = Job("a", 0.0, {7: 10.0}, "7g.40gb"), Job("b", 1.0, {4: 5.0}, "4g.20gb")
+    TRACE.write(Trace(jobs, get_gpu("A100")), "t.json")
     return functools.partial(narrow, "simulate")
 
 
-def trace(*more: Job) -> Trace:
-    """Two jobs that cannot run at once on one GPU, the second one a second later."""
-    return Trace((Job("a", 0.0, {7: 10.0}, "7g.40gb"), Job("b", 1.0, {4: 5.0}, "4g.20gb"), *more), get_gpu("A100"))
-
-
-def test_very_long_times_keep_the_table_narrow(mig_opt: Command) -> None:
+def test_very_long_times_keep_the_table_narrow(mig_opt):
     TRACE.write(Trace((Job("a", 1e300, {1: 1e300}, "1g.5gb"),), get_gpu("A100"), name="one"), "one.json")
     lines = mig_opt("one.json", "--policy", "first-fit").out.splitlines()
     assert max(map(len, lines)) <= 80
     assert next(line for line in lines if line.startswith("first-fit")).split()[3:5] == ["1.0000e+300", "2.0000e+300"]
 
 
-def test_long_labels_in_a_narrow_terminal(mig_opt: Command) -> None:
+def test_long_labels_in_a_narrow_terminal(mig_opt):
     """A line of a label has 20 characters; then the tables have 80 columns at the most."""
     options = "load_balancing=false:dynamic_partitioning=false:threshold=0.123456789012345"
     policies = f"static:partition=4+3/4+3/4+2+1/2+2+3,static:backfill=true,fragmentation-aware:{options}"
@@ -54,17 +51,15 @@ def test_long_labels_in_a_narrow_terminal(mig_opt: Command) -> None:
     ]
 
 
-def test_an_impossible_action_of_a_policy_is_no_defect(mig_opt: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_impossible_action_of_a_policy_is_no_defect(mig_opt, monkeypatch):
     chosen = get_policy("first-fit").load()
     monkeypatch.setattr(chosen, "arrived", lambda policy, cluster, job: cluster.stop(job))
-    code, out, err = mig_opt("t.json", "--policy", "first-fit")
-    assert (code, out) == (2, "")
-    assert "job 'a' was stopped, but has no place" in err
-    assert "Traceback" not in err
-    assert "report it" not in err
+    ended = mig_opt("t.json", "--policy", "first-fit")
+    refuses(ended, "job 'a' was stopped, but has no place")
+    assert "report it" not in ended.err
 
 
-def test_ctrl_c_keeps_the_simulations_that_are_done(mig_opt: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_keeps_the_simulations_that_are_done(mig_opt, monkeypatch):
     monkeypatch.setattr(get_policy("best-fit").load(), "arrived", lambda *_: signal.raise_signal(signal.SIGINT))
     assert mig_opt("t.json", "--policy", "best-fit,first-fit") == Outcome(130, "", "interrupted\n")
     code, out, err = mig_opt("t.json", "--policy", "first-fit,best-fit", "--save-log", "log.jsonl", "--plot", "c.svg")
@@ -78,7 +73,7 @@ def test_ctrl_c_keeps_the_simulations_that_are_done(mig_opt: Command, monkeypatc
 
 
 @pytest.mark.parametrize("more", [(), ("--reject",)])
-def test_ctrl_c_during_the_optimum(mig_opt: Command, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]) -> None:
+def test_ctrl_c_during_the_optimum(mig_opt, monkeypatch, more):
     """No other goal is looked for then."""
     goals = []
 
@@ -94,5 +89,30 @@ def test_ctrl_c_during_the_optimum(mig_opt: Command, monkeypatch: pytest.MonkeyP
     assert "Interrupted: this is what was done so far." in out
 
 
-def test_seconds_without_a_state(mig_opt: Command) -> None:
-    assert "--busy-until: is for --from" in mig_opt("t.json", "--busy-until", "5").err
+def test_seconds_without_a_state(mig_opt):
+    refuses(mig_opt("t.json", "--busy-until", "5"), "--busy-until: is for --from")
+
+
+def test_who_gives_jobs_other_profiles_has_a_bound_of_its_own(mig_opt):
+    """whole-gpu runs a on 4g, where it is done before b comes."""
+    jobs = (Job("a", 0.0, {2: 10.0, 4: 1.0}, "2g.12gb"), Job("b", 5.0, {4: 5.0}, "4g.24gb"))
+    TRACE.write(Trace(jobs, get_gpu("A30")), "larger.json")
+    called = ("larger.json", "--reject", "--policy", "first-fit", "--policy", "whole-gpu")
+    out = " ".join(mig_opt(*called).out.split())
+    for words in (
+        "upper bound 50.0 66.7 50.0 on any profile 100.0 100.0 100.0",
+        "upper bound: of every scheduler that gives jobs the profiles that they ask for,",
+        "on any profile: of every scheduler, those that give jobs other profiles included: whole-gpu.",
+    ):
+        assert words in out
+    document = mig_opt(*called, "--json").json
+    bounds = [document[name]["jobs"] for name in ("upper_bounds", "upper_bounds_on_any_profile")]
+    gaps = [policy["gaps"]["upper_bound"]["jobs"] for policy in document["policies"]]
+    assert (bounds, gaps) == ([0.5, 1.0], [0.0, 0.0])
+    assert "any profile" not in mig_opt(*called[:-2]).out
+
+
+def test_what_cannot_be_is_refused(mig_opt):
+    TRACE.write(generate_trace("normal-25", jobs=501), "long.json")
+    ended = mig_opt("long.json", "--reject", "--optimum", "--policy", "first-fit")
+    refuses(ended, "--optimum: is for traces of up to 500 jobs, this one has 501")

@@ -1,13 +1,15 @@
-"""Plans that start from a state: solve --from and deploy --from."""
+"""Plans that start from a state, also of several kinds of GPUs: solve --from and deploy --from."""
 
 import dataclasses
 import re
-from pathlib import Path
 
 import pytest
-from command_line import Command, refuses
+from command_line import refuses
+from documents import complaints
+from refusals import refused
 
-from mig_opt import FleetState, HeldInstance, InputError, get_gpu
+from mig_opt import Batch, Device, FleetState, HeldInstance, get_gpu, read, write
+from mig_opt.batch.batch import LiveInstance
 from mig_opt.files.batch.batches import BATCH
 from mig_opt.files.fleet.states import STATE as STATE_FILE
 from mig_opt.fleet.segments import deployment_in
@@ -19,13 +21,13 @@ STATE = FleetState(A30, 2, HELD)
 
 
 @pytest.fixture
-def state_file(tmp_path: Path) -> Path:
+def state_file(tmp_path):
     path = tmp_path / "state.json"
     STATE_FILE.write(STATE, path)
     return path
 
 
-def test_the_batch_as_planned_is_what_other_commands_take(run: Command, state_file: Path, tmp_path: Path) -> None:
+def test_the_batch_as_planned_is_what_other_commands_take(run, state_file, tmp_path):
     table, saved, plan = tmp_path / "runs.csv", tmp_path / "saved.json", tmp_path / "plan.json"
     table.write_text("task,t1_s,t2_s\na,4,2.5\nb,3,2\n")
     given = ("solve", table, "--from", state_file, "--busy-until", 2, "-o", plan)  # the state names the GPU
@@ -40,11 +42,10 @@ def test_the_batch_as_planned_is_what_other_commands_take(run: Command, state_fi
     assert run("validate", saved, plan).code == 0
     assert run("script", saved, plan, tmp_path / "plan.sh").code == 0
     assert "1g.6gb at 3 exists" in (tmp_path / "plan.sh").read_text()
-    same = run(*given, "--save-batch", plan)
-    assert (same.code, "is wanted for both schedule and batch" in same.err) == (2, True)
+    refuses(run(*given, "--save-batch", plan), "is wanted for both schedule and batch")
 
 
-def test_plans_keep_the_gpus_of_the_state(run: Command, batch_file: Path, state_file: Path, tmp_path: Path) -> None:
+def test_plans_keep_the_gpus_of_the_state(run, batch_file, state_file, tmp_path):
     """GPUs 1 and 3 of a node: on screens, in the batch that is saved, and in the script for it."""
     state = dataclasses.replace(STATE, nodes=("n1", "n1"), indices=(1, 3), uuids=("GPU-b", "GPU-d"))
     STATE_FILE.write(state, state_file)
@@ -65,14 +66,14 @@ def test_plans_keep_the_gpus_of_the_state(run: Command, batch_file: Path, state_
     assert "\nGPUS=(n1/GPU-b n1/GPU-d)\n" in out.read_text()
 
 
-def test_how_long_instances_are_in_use_must_be_known(run: Command, batch_file: Path, state_file: Path) -> None:
+def test_how_long_instances_are_in_use_must_be_known(run, batch_file, state_file):
     assert "is for --from" in run("solve", batch_file, "--busy-until", 3).err
     other = run("solve", "miso-a100-32", "--from", state_file, "--busy-until", 3)
-    assert (other.code, "the state is of A30-24GB, and the batch of A100-40GB" in other.err) == (2, True)
-    assert run("solve", batch_file, "--from", state_file, "--busy-until", -1).code == 2
+    refuses(other, "the state is of A30-24GB, and the batch of A100-40GB")
+    refuses(run("solve", batch_file, "--from", state_file, "--busy-until", -1))
 
 
-def test_deployments_keep_the_gpus_of_the_state(run: Command, tmp_path: Path) -> None:
+def test_deployments_keep_the_gpus_of_the_state(run, tmp_path):
     path, plan, out = tmp_path / "state.json", tmp_path / "plan.json", tmp_path / "plan.sh"
     held = (HeldInstance(0, "2g.20gb", 0, "densenet121"), HeldInstance(1, "1g.10gb", 4, "inceptionv3"))
     STATE_FILE.write(FleetState(A100, 2, held, indices=(1, 3), uuids=("GPU-b", "GPU-d")), path)
@@ -87,19 +88,56 @@ def test_deployments_keep_the_gpus_of_the_state(run: Command, tmp_path: Path) ->
     assert re.findall(r"devices: \[(.*)\]", parted.out) == ["1", "3"]
     # The second GPU that is needed is a new one, of which nobody knows where it is.
     STATE_FILE.write(FleetState(A100, 1, held[:1], indices=(3,)), path)
-    refuses(
-        run("deploy", "parvagpu-s1", "--from", path, "--export", "mig-parted"),
-        "--devices: must name 2, one for each GPU, and only those of the first 1 are known",
-    )
+    unknown = run("deploy", "parvagpu-s1", "--from", path, "--export", "mig-parted")
+    refuses(unknown, "--devices: must name 2, one for each GPU, and only those of the first 1 are known")
 
 
-def test_instances_of_others_are_named() -> None:
+def test_instances_of_others_are_named():
     demand = load("parvagpu-s1")
     held = HeldInstance(0, "2g.20gb", 0, "lab/train", owner="lab/train"), HeldInstance(0, "1g.10gb", 2)
-    with pytest.raises(InputError) as error:
-        deployment_in(FleetState(A100, 1, held), demand)
-    first, second = map(str, error.value.problems)
+    first, second = complaints(deployment_in, FleetState(A100, 1, held), demand)
     assert first.startswith("instances[0]: is in use by lab/train, which is no service; known: ")
     assert second.startswith("instances[1]: is in use by nobody that the state names")
-    with pytest.raises(InputError, match=r"no figures of bert on 2g\.10gb of A100-40GB"):
-        deployment_in(FleetState(get_gpu("A100"), 1, (HeldInstance(0, "2g.10gb", 0, "bert"),)), demand)
+    state = FleetState(get_gpu("A100"), 1, (HeldInstance(0, "2g.10gb", 0, "bert"),))
+    refused(deployment_in, state, demand, match=r"no figures of bert on 2g\.10gb of A100-40GB")
+
+
+A100_40 = get_gpu("A100")
+TABLE = "task,gpu,t1_s,t2_s\na,A30,5,3\na,A100,3,2\nb,A100,3,2\nc,A30,9,8\n"
+MIXED = (HeldInstance(2, "2g.12gb", 0, "x"), HeldInstance(1, "1g.5gb", 0, idle=True))
+
+
+@pytest.mark.parametrize(
+    ("kinds", "order"), [((A30, A100_40, A30), (0, 2, 1)), ((A30, A30, A100_40), ()), ((A100_40, A30, A30), ())]
+)
+def test_a_table_is_planned_on_the_gpus_of_a_mixed_state(run, tmp_path, kinds, order):
+    (tmp_path / "t.csv").write_text(TABLE, encoding="utf-8")
+    held = tuple(one for one in MIXED if one.profile in {profile.name for profile in kinds[one.gpu].profiles})
+    write(FleetState(None, 3, held, kinds=kinds), tmp_path / "s.json")
+    given = ("--from", tmp_path / "s.json", "--busy-until", 5, "--save-batch", tmp_path / "b.json")
+    assert run("solve", tmp_path / "t.csv", *given, "--method", "lpt").code == 0
+    batch = read(Batch, tmp_path / "b.json")
+    assert {pool.gpu: pool.count for pool in batch.pools} == {A30: 2, A100_40: 1}
+    assert batch.devices == tuple(map(Device, order))
+    if order:
+        assert batch.initial == (LiveInstance(1, "2g.12gb", 0, 5.0), LiveInstance(2, "1g.5gb", 0))
+    # The batch that was written is planned on another state likewise.
+    write(batch, tmp_path / "other.json")
+    again = run("solve", tmp_path / "other.json", *given, "--method", "lpt")
+    assert (again.code, read(Batch, tmp_path / "b.json")) == (0, batch)
+
+
+def test_a_state_of_other_kinds_is_refused(run, tmp_path):
+    (tmp_path / "t.csv").write_text(TABLE, encoding="utf-8")
+    write(FleetState(None, 2, (), kinds=(A30, get_gpu("H100"))), tmp_path / "s.json")
+    outcome = run("solve", tmp_path / "t.csv", "--from", tmp_path / "s.json")
+    refuses(outcome, "the state is of A30-24GB and H100-80GB, and the batch of A30-24GB + A100-40GB")
+
+
+@pytest.mark.parametrize("command", [("simulate",), ("trace", "describe")])
+def test_a_job_that_can_run_nowhere_is_told_with_its_file(run, tmp_path, command):
+    job = '{"name": "a", "arrival": 0, "times": {"A30": {"1": 5}}, "memory_gb": 7}'
+    pools = '[{"gpu": "A100", "count": 1}, {"gpu": "A30", "count": 1}]'
+    path = tmp_path / "t.json"
+    path.write_text(f'{{"schema": "mig-opt/trace/1", "pools": {pools}, "jobs": [{job}]}}', encoding="utf-8")
+    refuses(run(*command, path), str(path), "give it seconds on a larger size, or leave it out")

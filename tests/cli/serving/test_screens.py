@@ -46,7 +46,7 @@ def fits(shown: list[str], width: int) -> None:
 @pytest.mark.deep
 @pytest.mark.parametrize("width", [80, 120])
 @pytest.mark.parametrize("gpus", [1, 13, 13_000])
-def test_long_and_strange_names_are_cut(width: int, gpus: int) -> None:
+def test_long_and_strange_names_are_cut(width, gpus):
     services = [f"{index} {STRANGE}" for index in range(min(gpus, 60))]
     held = [
         segment(services[gpu % len(services)], gpu, "2g.20gb", 2 * place) for gpu in range(gpus) for place in (0, 2)
@@ -66,7 +66,7 @@ def test_long_and_strange_names_are_cut(width: int, gpus: int) -> None:
 
 @given(st.lists(names, min_size=1, max_size=5, unique=True), st.integers(40, 130))
 @settings(max_examples=50)
-def test_any_names_at_any_width(services: list[str], width: int) -> None:
+def test_any_names_at_any_width(services, width):
     deployment = Deployment(("A100-80GB",) * 5, tuple(segment(name, gpu) for gpu, name in enumerate(services)))
     shown = lines([deployment_table(deployment), services_table(demand(*services), deployment)], width)
     assert all(line.isprintable() for line in shown)
@@ -74,7 +74,7 @@ def test_any_names_at_any_width(services: list[str], width: int) -> None:
         assert max(map(cell_len, shown)) <= width
 
 
-def test_many_gpus_that_are_alike_stand_together() -> None:
+def test_many_gpus_that_are_alike_stand_together():
     held = [segment("a", gpu, start=start) for gpu in range(30) for start in (0, 1)]
     held = [s for s in held if s.gpu != 7] + [segment("b", 7)]
     shown = lines([deployment_table(Deployment(("A100-80GB",) * 30, tuple(held)))])
@@ -88,7 +88,7 @@ def test_many_gpus_that_are_alike_stand_together() -> None:
     assert [line.split()[:3] for line in lines([deployment_table(odd)])[2:4]] == [["0", "+", "49"], ["1", "+", "48"]]
 
 
-def test_very_many_groups_are_cut_off_with_a_remark() -> None:
+def test_very_many_groups_are_cut_off_with_a_remark():
     held = tuple(segment(f"s{gpu}", gpu, start=start) for gpu in range(50) for start in (0, 1, 3))
     shown = lines([deployment_table(Deployment(("A100-80GB",) * 50, held))], 120)
     assert shown[2].split() == ["0", "3/7", "s0", "3", "x", "1g.10gb"]
@@ -98,7 +98,7 @@ def test_very_many_groups_are_cut_off_with_a_remark() -> None:
     assert table[-1] == "The first 40 of 50 services are shown."
 
 
-def test_what_a_switch_does() -> None:
+def test_what_a_switch_does():
     old = Deployment(("A100-80GB",), (segment("a", 0), segment("b", 0, start=1)))
     new = old.replace(segments=(segment("c", 0), segment("b", 0, start=1, batch=16)))
     plan = plan_change(old, align(old, new)).plan
@@ -108,7 +108,7 @@ def test_what_a_switch_does() -> None:
     assert any(line.endswith("switch  interrupts b 8 x 2 -> 16 x 2") for line in shown)
 
 
-def test_steps_beyond_the_first_are_counted() -> None:
+def test_steps_beyond_the_first_are_counted():
     held = tuple(segment("a", gpu, start=start) for gpu in range(10) for start in range(7))
     plan = plan_change(Deployment(("A100-80GB",) * 10, ()), Deployment(("A100-80GB",) * 10, held)).plan
     shown = lines([change_report(plan)])
@@ -119,5 +119,5 @@ def test_steps_beyond_the_first_are_counted() -> None:
 @pytest.mark.parametrize(
     ("value", "text"), [(0.0, "0.0"), (0.05, "5.000e-02"), (0.1, "0.1"), (1234.56, "1234.6"), (1e7, "1.000e+07")]
 )
-def test_rates_of_any_magnitude_stay_short(value: float, text: str) -> None:
+def test_rates_of_any_magnitude_stay_short(value, text):
     assert rate(value) == text
