@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import tiny
-from browser import Browser, start_browser
+from browser import start_browser
 from charts import top_down
 from command_line import MODULE
 from online_worlds import NO_COSTS, Scripted, job, place, trace
@@ -26,7 +26,7 @@ Opened = Callable[..., Browser]
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+def browser():
     started = start_browser()
     yield started
     started.quit()
@@ -58,7 +58,7 @@ def test_a_task_says_where_and_when_it_runs(opened: Opened) -> None:
     assert browser.colour((at[0] - 25, at[1] - 12)) == f"#{PALETTE[0]}"
 
 
-def test_the_page_that_the_command_line_writes(browser: Browser, tmp_path: Path) -> None:
+def test_the_page_that_the_command_line_writes(browser, tmp_path):
     command = [*MODULE, "solve", "rodinia-a30", "--method", "far", "--plot", "plan.html"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -80,7 +80,7 @@ def test_the_wheel_zooms_and_dragging_moves(opened: Opened) -> None:
     assert moved[1] - moved[0] == pytest.approx(zoomed[1] - zoomed[0])
 
 
-def test_a_thousand_tasks_on_sixteen_gpus(browser: Browser, tmp_path: Path) -> None:
+def test_a_thousand_tasks_on_sixteen_gpus(browser, tmp_path):
     batch, schedule = top_down("A100", [f"task-{number}" for number in range(1000)], gpus=16)
     path = tmp_path / "plan.html"
     plot(batch, schedule, to=path)

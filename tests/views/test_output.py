@@ -4,46 +4,37 @@ import math
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-from charts import a30_batch, a30_schedule
+from charts import A30_BATCH, A30_SCHEDULE
+from refusals import refused
 
 from mig_opt.batch.schedule import Run, Schedule
-from mig_opt.errors import InputError
 from mig_opt.views import check_plot_path, plot
-
-# --- files ---
 
 
 @pytest.mark.parametrize(
     ("suffix", "magic"), [(".png", b"\x89PNG"), (".pdf", b"%PDF"), (".svg", b"<?xml"), (".PNG", b"\x89PNG")]
 )
-def test_the_suffix_gives_the_format_and_equal_charts_are_equal_files(
-    tmp_path: Path, suffix: str, magic: bytes
-) -> None:
-    batch = a30_batch()
-    schedule = a30_schedule(batch)
+def test_the_suffix_gives_the_format_and_equal_charts_are_equal_files(tmp_path, suffix, magic):
     first, second = tmp_path / f"first{suffix}", tmp_path / f"second{suffix}"
-    plot(batch, schedule, to=first, lower_bound=20.0)
-    plot(batch, schedule, to=str(second), lower_bound=20.0)
+    plot(A30_BATCH, A30_SCHEDULE, to=first, lower_bound=20.0)
+    plot(A30_BATCH, A30_SCHEDULE, to=str(second), lower_bound=20.0)
     data = first.read_bytes()
     assert data.startswith(magic)
     assert data == second.read_bytes()
     assert sorted(tmp_path.iterdir()) == [first, second]
 
 
-def test_dpi_gives_the_size_of_a_png(tmp_path: Path) -> None:
-    batch = a30_batch()
-    schedule = a30_schedule(batch)
+def test_dpi_gives_the_size_of_a_png(tmp_path):
     widths = []
     for dpi in (50, 100):
-        plot(batch, schedule, to=tmp_path / "chart.png", dpi=dpi)
+        plot(A30_BATCH, A30_SCHEDULE, to=tmp_path / "chart.png", dpi=dpi)
         widths.append(int.from_bytes((tmp_path / "chart.png").read_bytes()[16:20], "big"))
     assert widths[1] == pytest.approx(2 * widths[0], abs=2)
 
 
-def test_a_failing_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_write_leaves_the_old_file(tmp_path, monkeypatch):
     target = tmp_path / "chart.png"
     target.write_bytes(b"old")
 
@@ -51,28 +42,19 @@ def test_a_failing_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", fail)
-    batch = a30_batch()
-    with pytest.raises(InputError, match=r"chart\.png: cannot be written: No space left on device"):
-        plot(batch, a30_schedule(batch), to=target)
+    with pytest.raises(match=r"chart\.png: cannot be written: No space left on device"):
+        plot(A30_BATCH, A30_SCHEDULE, to=target)
     assert target.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [target]
 
 
-# --- bad input ---
-
-
-def test_a_schedule_of_another_batch_is_refused_with_every_problem() -> None:
+def test_a_schedule_of_another_batch_is_refused_with_every_problem():
     runs = Run("a", 1, "2g.12gb", 0, 0.0, 1.0), Run("b", 0, "9g.99gb", 0, 0.0, math.inf)
-    with pytest.raises(InputError) as caught:
-        plot(a30_batch(), Schedule(runs), lower_bound=math.nan)
-    paths = [problem.path for problem in caught.value.problems]
+    paths = refused(plot, A30_BATCH, Schedule(runs), lower_bound=math.nan)
     assert paths == ["runs[0].gpu", "runs[1].profile", "runs[1].end", "lower_bound"]
 
 
-# --- matplotlib ---
-
-
-def test_drawing_needs_neither_pyplot_nor_a_display(tmp_path: Path) -> None:
+def test_drawing_needs_neither_pyplot_nor_a_display(tmp_path):
     code = (
         "import sys\n"
         "from mig_opt.batch.batch import Batch, Task\n"
@@ -88,22 +70,19 @@ def test_drawing_needs_neither_pyplot_nor_a_display(tmp_path: Path) -> None:
     assert target.exists()
 
 
-def test_settings_of_the_caller_are_left_alone(tmp_path: Path) -> None:
+def test_settings_of_the_caller_are_left_alone(tmp_path):
     import matplotlib as mpl
 
     before = dict(mpl.rcParams)
-    batch = a30_batch()
-    plot(batch, a30_schedule(batch), to=tmp_path / "chart.svg")
+    plot(A30_BATCH, A30_SCHEDULE, to=tmp_path / "chart.svg")
     assert dict(mpl.rcParams) == before
 
 
-def test_a_missing_matplotlib_is_named_with_its_mend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_matplotlib_is_named_with_its_mend(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    batch = a30_batch()
     for attempt in (
         lambda: check_plot_path(tmp_path / "chart.png"),
-        lambda: plot(batch, a30_schedule(batch)),
-        lambda: plot(batch, a30_schedule(batch), to=tmp_path / "chart.png"),
+        lambda: plot(A30_BATCH, A30_SCHEDULE),
+        lambda: plot(A30_BATCH, A30_SCHEDULE, to=tmp_path / "chart.png"),
     ):
-        with pytest.raises(InputError, match=r'pip install "mig-opt\[plot\]"'):
-            attempt()
+        refused(attempt, match=r'pip install "mig-opt\[plot\]"')

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -82,7 +81,7 @@ def tables(page: str) -> list[dict[str, list[Any]]]:
 
 
 @pytest.mark.parametrize("name", SCENES)
-def test_an_image_has_every_mark(name: str) -> None:
+def test_an_image_has_every_mark(name):
     scene = SCENES[name]()
     drawn = artists(draw(scene), "")
     lines = [mark.gid for panel in scene.seen("image") for mark in panel.marks if isinstance(mark, Line)]
@@ -90,7 +89,7 @@ def test_an_image_has_every_mark(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SCENES)
-def test_a_page_has_every_mark(name: str, tmp_path: Path) -> None:
+def test_a_page_has_every_mark(name, tmp_path):
     pytest.importorskip("bokeh", reason="draws the pages; the extra html has it")
     scene = SCENES[name]()
     save(scene, tmp_path / "page.html", 150)
@@ -108,7 +107,7 @@ def test_a_page_has_every_mark(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", ["svg", "html"])
 @pytest.mark.parametrize("name", SCENES)
-def test_equal_scenes_are_equal_files(name: str, suffix: str, tmp_path: Path) -> None:
+def test_equal_scenes_are_equal_files(name, suffix, tmp_path):
     if suffix == "html":
         pytest.importorskip("bokeh", reason="draws the pages; the extra html has it")
     for path in (tmp_path / f"one.{suffix}", tmp_path / f"two.{suffix}"):
@@ -120,9 +119,7 @@ spans = st.lists(st.tuples(st.integers(0, 12), st.integers(1, 5), st.integers(0,
 
 
 @given(under=spans, over=spans)
-def test_uncovered_parts_are_where_no_other_box_is(
-    under: list[tuple[int, int, int, int]], over: list[tuple[int, int, int, int]]
-) -> None:
+def test_uncovered_parts_are_where_no_other_box_is(under, over):
     def marks(boxes: list[tuple[int, int, int, int]]) -> list[Box]:
         return [Box(left, left + wide, top, top + high, "#000000", "") for left, wide, top, high in boxes]
 

@@ -3,11 +3,10 @@
 import math
 import warnings
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pytest
-from charts import MISO_NAMES, a30_batch, a30_schedule, artists, assert_labels_inside, assert_texts_apart, key, top_down
+from charts import A30_BATCH, A30_SCHEDULE, MISO_NAMES, artists, assert_labels_inside, assert_texts_apart, key, top_down
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
@@ -17,12 +16,10 @@ from mig_opt.batch.schedule import Run, Schedule
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.views import plot, texts
 
-# --- names ---
-
 
 @pytest.mark.parametrize("gpu", ["A30", "A100", "RTX-PRO-6000"])
 @pytest.mark.parametrize("count", [8, pytest.param(100, marks=pytest.mark.deep)])
-def test_names_stay_inside_their_rectangles_and_nothing_overlaps(gpu: str, count: int) -> None:
+def test_names_stay_inside_their_rectangles_and_nothing_overlaps(gpu, count):
     names = [f"{MISO_NAMES[index % len(MISO_NAMES)]}-{index}" for index in range(count)]
     batch, schedule = top_down(gpu, names)
     figure = plot(batch, schedule, lower_bound=0.98 * schedule.makespan)
@@ -31,7 +28,7 @@ def test_names_stay_inside_their_rectangles_and_nothing_overlaps(gpu: str, count
     assert_labels_inside(figure)
 
 
-def test_every_task_is_named_in_its_rectangle_or_in_the_key() -> None:
+def test_every_task_is_named_in_its_rectangle_or_in_the_key():
     names = [f"{name}-{index}" for index in range(2) for name in MISO_NAMES]
     batch = Batch(tuple(Task(name, {1: 1.0}) for name in names), get_gpu("A100"))
     now, runs = 0.0, []
@@ -55,7 +52,7 @@ def test_every_task_is_named_in_its_rectangle_or_in_the_key() -> None:
     assert 0 < len(numbers) < len(shown) < len(runs)  # there are some of each kind
 
 
-def test_the_key_has_an_end() -> None:
+def test_the_key_has_an_end():
     batch = Batch(tuple(Task(f"t{index}", {1: 1.0}) for index in range(260)), get_gpu("A30"))
     runs = [Run(task.name, 0, "1g.6gb", 0, float(index), index + 1.0) for index, task in enumerate(batch.tasks)]
     entries = key(plot(batch, Schedule(tuple(runs))))
@@ -64,7 +61,7 @@ def test_the_key_has_an_end() -> None:
     assert int(entries[-1].split()[1]) + len(entries) - 1 == 260
 
 
-def test_names_are_text_not_commands(tmp_path: Path) -> None:
+def test_names_are_text_not_commands(tmp_path):
     names = ["_hidden", r"$\frac{1}{$", "a\tb\nc", "\x01\u200b", "x" * 300, "#1", "&<>\"'"]
     batch = Batch(tuple(Task(name, {1: 0.01, 4: 4.0}) for name in names), get_gpu("A30"), name="$odd_")
     wide = [Run(name, 0, "4g.24gb", 0, 4.0 * index, 4.0 * index + 4.0) for index, name in enumerate(names)]
@@ -78,7 +75,7 @@ def test_names_are_text_not_commands(tmp_path: Path) -> None:
 
 
 @given(st.text("ab1-_/. ", min_size=1, max_size=40), st.integers(1, 4))
-def test_wrapping_keeps_every_letter(name: str, lines: int) -> None:
+def test_wrapping_keeps_every_letter(name, lines):
     wrapped = texts.wrap_name(name, lines)
     assert wrapped.count("\n") < lines
     assert "".join(wrapped.split()) == "".join(name.split())
@@ -97,16 +94,16 @@ def test_wrapping_keeps_every_letter(name: str, lines: int) -> None:
         unique_by=lambda run: run[0],
     )
 )
-def test_names_stay_inside_whatever_they_are(parts: list[tuple[str, tuple[str, int], float]]) -> None:
-    batch, now, runs = a30_batch(), 0.0, []
+def test_names_stay_inside_whatever_they_are(parts):
+    now, runs = 0.0, []
     for name, (profile, start), seconds in parts:
         runs.append(Run(name, 0, profile, start, now, now + seconds))
         now += seconds
-    assert_labels_inside(plot(batch, Schedule(tuple(runs)), lower_bound=now / 2))
+    assert_labels_inside(plot(A30_BATCH, Schedule(tuple(runs)), lower_bound=now / 2))
 
 
 @pytest.mark.deep
-def test_names_that_the_font_lacks_raise_no_warnings(tmp_path: Path) -> None:
+def test_names_that_the_font_lacks_raise_no_warnings(tmp_path):
     """Warnings are errors in these tests."""
     name = "\u4efb\u52a1 \U0001f600 \u05d0"
     batch = Batch((Task(name, {4: 4.0}),), get_gpu("A30"), name=name)
@@ -121,7 +118,7 @@ def test_names_that_the_font_lacks_raise_no_warnings(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seconds", [1e-9, 1e-4, 3.0, 2.5e6, 1e7, 1e300])
-def test_numbers_stay_short_whatever_the_seconds(seconds: float) -> None:
+def test_numbers_stay_short_whatever_the_seconds(seconds):
     batch = Batch((Task("a", {4: seconds}),), get_gpu("A30"), name="long")
     figure = plot(batch, Schedule((Run("a", 0, "4g.24gb", 0, 0.0, seconds),)), lower_bound=seconds / 2)
     ticks = [label.get_text() for label in figure.axes[0].get_xticklabels()]
@@ -131,21 +128,16 @@ def test_numbers_stay_short_whatever_the_seconds(seconds: float) -> None:
     assert figure.texts[-1].get_text().count("\n") == 0
 
 
-# --- colours ---
-
-
-def test_colours_depend_on_the_names_only() -> None:
-    batch = a30_batch()
-    schedule = a30_schedule(batch)
-    reordered = batch.replace(tasks=batch.tasks[::-1])
-    shorter = Schedule(schedule.runs[:3])
+def test_colours_depend_on_the_names_only():
+    reordered = A30_BATCH.replace(tasks=A30_BATCH.tasks[::-1])
+    shorter = Schedule(A30_SCHEDULE.runs[:3])
 
     def colours(figure: Figure) -> dict[str, object]:
         return {gid: patch.get_facecolor() for gid, patch in artists(figure, "run:").items()}
 
-    first = colours(plot(batch, schedule))
-    assert colours(plot(reordered, schedule)) == first
-    assert colours(plot(batch, shorter)).items() <= first.items()
+    first = colours(plot(A30_BATCH, A30_SCHEDULE))
+    assert colours(plot(reordered, A30_SCHEDULE)) == first
+    assert colours(plot(A30_BATCH, shorter)).items() <= first.items()
     assert len(set(first.values())) == 6
 
 
@@ -170,12 +162,12 @@ def oklab(linear: np.ndarray) -> np.ndarray:
         np.array([[0.29275, 0.70725, 0.0], [0.29275, 0.70725, 0.0], [-0.02234, 0.02234, 1.0]]),  # no green cones
     ],
 )
-def test_the_first_colours_differ_for_all_eyes(view: np.ndarray) -> None:
+def test_the_first_colours_differ_for_all_eyes(view):
     seen = oklab(np.clip(linear_rgb(texts.PALETTE[:10]) @ view.T, 0, 1))
     assert min(math.dist(one, two) for one, two in combinations(seen, 2)) > 0.06
 
 
-def test_a_hundred_colours_differ_and_none_is_grey() -> None:
+def test_a_hundred_colours_differ_and_none_is_grey():
     assert len(texts.PALETTE) >= 100
     seen = oklab(linear_rgb(texts.PALETTE[:100]))
     assert min(math.dist(one, two) for one, two in combinations(seen, 2)) > 0.015
@@ -183,7 +175,7 @@ def test_a_hundred_colours_differ_and_none_is_grey() -> None:
 
 
 @pytest.mark.parametrize("colour", texts.PALETTE)
-def test_names_contrast_with_their_rectangles(colour: str) -> None:
+def test_names_contrast_with_their_rectangles(colour):
     luminance = float(linear_rgb([colour])[0] @ np.array([0.2126, 0.7152, 0.0722]))
     ratio = {"black": (luminance + 0.05) / 0.05, "white": 1.05 / (luminance + 0.05)}
     ink = texts.contrast(f"#{colour}")
@@ -192,7 +184,7 @@ def test_names_contrast_with_their_rectangles(colour: str) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["svg", "html"])
-def test_names_of_a_million_characters_are_drawn_without_their_middle(suffix: str, tmp_path: Path) -> None:
+def test_names_of_a_million_characters_are_drawn_without_their_middle(suffix, tmp_path):
     """They would be measured character by character, and stand in a picture three times."""
     name = "a" + "x" * 1_000_000
     names = [f"{name}{end}" for end in "yz"]

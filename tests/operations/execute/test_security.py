@@ -99,8 +99,8 @@ def test_files_of_tasks_are_in_no_folder_that_others_write_to(machine, tmp_path,
     (tmp_path / "other").mkdir()
     (tmp_path / "other").chmod(0o777)
     (tmp_path / "other").rename(tmp_path / "j.tasks") if wrong == "open" else (tmp_path / "j.tasks").symlink_to("other")
-    given, match = (BATCH, PLAN, told(tmp_path)), r"j\.tasks: must be a folder of this user that nobody else may write to"
-    refused(run_schedule, *given, match=match, journal=tmp_path / "j", user=USER)
+    match = r"j\.tasks: must be a folder of this user that nobody else may write to"
+    refused(run_schedule, BATCH, PLAN, told(tmp_path), match=match, journal=tmp_path / "j", user=USER)
     assert machine.instances(0) == []
     assert not (tmp_path / "j").exists()
 

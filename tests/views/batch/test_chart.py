@@ -1,28 +1,28 @@
 """Charts: what they show is read back from the artists, by group id, and from the renderer's extents."""
 
 import pytest
-from charts import a30_batch, a30_schedule, artists, assert_texts_apart, extent, key
+import tiny
+from charts import A30_BATCH, A30_SCHEDULE, artists, assert_texts_apart, extent, key
 from hypothesis import example, given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 from mig_opt.batch.schedule import Schedule
+from mig_opt.gpu.devices import Device
 from mig_opt.views import plot, texts
 
-# --- what the chart shows ---
 
-
-def test_operations_are_visible_however_short_and_stay_within_the_life_of_their_instance() -> None:
-    batch = a30_batch()
-    schedule = a30_schedule(batch)
-    figure = plot(batch, schedule, lower_bound=3000.0)  # stretches the axis: 0.1 s is a 3000th of it
+def test_operations_are_visible_however_short_and_stay_within_the_life_of_their_instance():
+    figure = plot(A30_BATCH, A30_SCHEDULE, lower_bound=3000.0)  # stretches the axis: 0.1 s is a 3000th of it
     least = 2.4 / 72 * figure.dpi
-    assert schedule.operations is not None
-    for index, operation in enumerate(schedule.operations):
+    for index, operation in enumerate(A30_SCHEDULE.operations):
         patch = artists(figure, f"{operation.kind}:")[f"{operation.kind}:{index}"]
         begin, end, low, high = extent(patch)
         assert patch.get_window_extent().width >= least
-        assert (low, high) == (operation.start, operation.start + batch.gpu.profile(operation.profile).memory_slices)
+        assert (low, high) == (
+            operation.start,
+            operation.start + A30_BATCH.gpu.profile(operation.profile).memory_slices,
+        )
         if operation.kind == "create":
             assert begin == pytest.approx(operation.begin)
         else:
@@ -30,13 +30,10 @@ def test_operations_are_visible_however_short_and_stay_within_the_life_of_their_
     assert {"creation (not to scale)", "destruction (not to scale)"} <= set(key(figure))
 
 
-def test_an_empty_schedule_is_drawn_too() -> None:
-    figure = plot(a30_batch(), Schedule(()), lower_bound=0.0)
+def test_an_empty_schedule_is_drawn_too():
+    figure = plot(A30_BATCH, Schedule(()), lower_bound=0.0)
     assert figure.axes[0].get_xlim()[1] > 0
     assert not artists(figure, "run:")
-
-
-# --- makespan and lower bound ---
 
 
 def line_positions(figure: Figure, gid: str) -> set[float]:
@@ -46,21 +43,17 @@ def line_positions(figure: Figure, gid: str) -> set[float]:
 
 
 @pytest.mark.parametrize("difference", [0.0, 1e-9, -1e-9])
-def test_values_that_coincide_share_one_label(difference: float) -> None:
-    batch = a30_batch()
-    schedule = a30_schedule(batch)
-    figure = plot(batch, schedule, lower_bound=schedule.makespan + difference)
+def test_values_that_coincide_share_one_label(difference):
+    figure = plot(A30_BATCH, A30_SCHEDULE, lower_bound=A30_SCHEDULE.makespan + difference)
     labels = [text.get_text() for gid, text in artists(figure, "").items() if gid.endswith("-label")]
-    assert labels == [f"makespan = lower bound = {schedule.makespan:.6g} s"]
-    assert line_positions(figure, "lower-bound") == {schedule.makespan + difference}
+    assert labels == [f"makespan = lower bound = {A30_SCHEDULE.makespan:.6g} s"]
+    assert line_positions(figure, "lower-bound") == {A30_SCHEDULE.makespan + difference}
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.05, 0.3, 0.6, 0.9, 0.97, 0.999, 1.0, 1.01, 1.2, 9.0])
-def test_no_text_overlaps_another_wherever_the_bound_is(share: float) -> None:
-    batch = a30_batch()
-    schedule = a30_schedule(batch)
-    assert_texts_apart(plot(batch, schedule, lower_bound=share * schedule.makespan))
+def test_no_text_overlaps_another_wherever_the_bound_is(share):
+    assert_texts_apart(plot(A30_BATCH, A30_SCHEDULE, lower_bound=share * A30_SCHEDULE.makespan))
 
 
 @given(
@@ -69,9 +62,7 @@ def test_no_text_overlaps_another_wherever_the_bound_is(share: float) -> None:
 )
 @example([30.0, 60.0], (100.0, 100.0))
 @example([400.0, 400.5], (100.0, 100.0))
-def test_labels_of_lines_touch_neither_each_other_nor_the_other_line(
-    positions: list[float], widths: tuple[float, float]
-) -> None:
+def test_labels_of_lines_touch_neither_each_other_nor_the_other_line(positions, widths):
     places = texts.apart(positions, widths[: len(positions)])
     spans = []
     for x, width, (side, tier) in zip(positions, widths, places, strict=False):
@@ -86,14 +77,23 @@ def test_labels_of_lines_touch_neither_each_other_nor_the_other_line(
         assert tier1 < tier0 or not begin0 < positions[1] < end0
 
 
-# --- title ---
-
-
-def test_a_long_title_is_broken_and_an_empty_one_left_out() -> None:
-    batch = a30_batch()
-    schedule = a30_schedule(batch)
+def test_a_long_title_is_broken_and_an_empty_one_left_out():
     title = "a title of a few words, " * 12
-    figure = plot(batch, schedule, title=title)
+    figure = plot(A30_BATCH, A30_SCHEDULE, title=title)
     assert " ".join(figure.texts[-1].get_text().split()) == title.strip()
     assert_texts_apart(figure)
-    assert not plot(batch, schedule, title="").texts
+    assert not plot(A30_BATCH, A30_SCHEDULE, title="").texts
+
+
+def test_two_gpus_and_equal_makespans():
+    batch = tiny.BATCH.replace(gpus=2)
+    figure = plot(batch, tiny.BEST, tiny.BEST)
+    assert [axes.get_ylabel() for axes in figure.axes] == ["plan 0", "plan 1", "measured 0", "measured 1"]
+    labels = {text.get_gid(): text.get_text() for text in figure.axes[0].texts}
+    assert labels["measured-label"] == "measured = planned = 6.34 s"
+    batch = batch.replace(devices=(Device(1), Device(3, "n1")))
+    figures = plot(batch, tiny.BEST), plot(batch, tiny.BEST, tiny.BEST)
+    assert [[axes.get_ylabel() for axes in figure.axes] for figure in figures] == [
+        ["GPU 1", "GPU 3 of n1"],
+        ["plan 1", "plan 3 of n1", "measured 1", "measured 3 of n1"],
+    ]

@@ -3,11 +3,11 @@
 import dataclasses
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import tiny
 from online_worlds import NO_COSTS, job, trace
+from refusals import refused
 
 from mig_opt import Batch, Deployment, Segment, Task, solve
 from mig_opt.batch.schedule import ScheduleResult
@@ -32,23 +32,20 @@ SIMULATED = simulate(
 )
 
 
-def test_names_are_no_markup() -> None:
+def test_names_are_no_markup():
     segment = dataclasses.replace(DEPLOYMENT.segments[0], service="<script>x</script>&")
     card = Deployment(DEPLOYMENT.gpus, (segment,))._repr_html_()
     assert "<script" not in card
     assert "&lt;script&gt;x&lt;/script&gt;&amp;" in card
 
 
-def test_a_result_knows_its_batch() -> None:
+def test_a_result_knows_its_batch():
     result = solve(tiny.BATCH, "far")
     assert result.batch is tiny.BATCH
     assert result == dataclasses.replace(result, batch=None)
 
 
-# Frames
-
-
-def test_the_frame_of_a_batch_is_a_file_of_a_batch(tmp_path: Path) -> None:
+def test_the_frame_of_a_batch_is_a_file_of_a_batch(tmp_path):
     pytest.importorskip("pandas", reason="makes the frames; the extra frames has it")
     file = tmp_path / "tasks.csv"
     tiny.BATCH.to_frame().to_csv(file, index=False)
@@ -56,13 +53,13 @@ def test_the_frame_of_a_batch_is_a_file_of_a_batch(tmp_path: Path) -> None:
     assert BATCH.read(file, gpu="A30").tasks == tiny.BATCH.tasks
 
 
-def test_columns_without_any_figure_are_of_numbers() -> None:
+def test_columns_without_any_figure_are_of_numbers():
     pytest.importorskip("pandas", reason="makes the frames; the extra frames has it")
     frame = Batch((Task("a", {1: 4.0}),), tiny.BATCH.gpu).to_frame()
     assert {str(frame[name].dtype) for name in ("t1_s", "t2_s", "memory_gb")} == {"float64"}
 
 
-def test_frames_of_nothing_have_their_columns() -> None:
+def test_frames_of_nothing_have_their_columns():
     pytest.importorskip("pandas", reason="makes the frames; the extra frames has it")
     nothing = ScheduleResult(Status.NO_SOLUTION, "cp", None, 0, 0.5).to_frame()
     assert list(nothing.columns) == list(BEST.to_frame().columns)
@@ -72,14 +69,13 @@ def test_frames_of_nothing_have_their_columns() -> None:
     assert len(empty) == 0
 
 
-def test_a_missing_pandas_is_named_with_its_mend(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_pandas_is_named_with_its_mend(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     for thing in (tiny.BATCH, tiny.BEST, BEST, DEPLOYED, DEPLOYMENT, SIMULATED):
-        with pytest.raises(InputError, match=r'pip install "mig-opt\[frames\]"'):
-            thing.to_frame()
+        refused(thing.to_frame, match=r'pip install "mig-opt\[frames\]"')
 
 
-def test_nothing_of_it_is_imported_before() -> None:
+def test_nothing_of_it_is_imported_before():
     code = (
         "import sys, mig_opt.views\n"
         "from mig_opt import Batch, Deployment, Schedule\n"
@@ -88,10 +84,7 @@ def test_nothing_of_it_is_imported_before() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-# Pictures
-
-
-def test_pictures() -> None:
+def test_pictures():
     assert plot(tiny.BATCH)._repr_png_().startswith(b"\x89PNG")
     assert tiny.BATCH.plot(title="tasks").texts[-1].get_text() == "tasks"
     assert tiny.BEST.plot(tiny.BATCH).findobj(lambda artist: artist.get_gid() == "run:left")
@@ -102,7 +95,7 @@ def test_pictures() -> None:
     assert SIMULATED.plot().axes[0].get_label() == "fleet 0"
 
 
-def test_what_is_not_there_cannot_be_drawn() -> None:
+def test_what_is_not_there_cannot_be_drawn():
     with pytest.raises(InputError, match="there is none to draw: the result is no_solution"):
         DeploymentResult(Status.NO_SOLUTION, "exact", None, 0, 0.5).plot()
     with pytest.raises(InputError, match="there is none to draw: the result is infeasible"):
@@ -111,8 +104,6 @@ def test_what_is_not_there_cannot_be_drawn() -> None:
         dataclasses.replace(BEST, batch=None).plot()
 
 
-def test_what_is_no_batch_or_schedule_cannot_be_drawn() -> None:
-    with pytest.raises(InputError, match="there is no picture of str with Schedule"):
-        tiny.BEST.plot("rodinia-a30")  # type: ignore[arg-type]  # what is tested
-    with pytest.raises(InputError, match="schedule: must be a Schedule"):
-        plot(tiny.BATCH, BEST)
+def test_what_is_no_batch_or_schedule_cannot_be_drawn():
+    refused(tiny.BEST.plot, "rodinia-a30", match="there is no picture of str with Schedule")
+    refused(plot, tiny.BATCH, BEST, match="schedule: must be a Schedule")

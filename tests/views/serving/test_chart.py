@@ -1,4 +1,4 @@
-"""Pictures of deployments."""
+"""Pictures of deployments, of days and of latencies."""
 
 import dataclasses
 import random
@@ -6,11 +6,14 @@ from collections.abc import Sequence
 
 import pytest
 from charts import artists, assert_texts_apart, extent, key
+from demands import A30, one_model
 from documents import wrong_paths
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+from refusals import refused
 
-from mig_opt import Deployment, Device, Segment, get_gpu
+from mig_opt import Deployment, Device, RateTable, Segment, deploy_day, get_gpu
+from mig_opt.simulation.serving.outcome import RequestSimulation, ServiceLatencies
 from mig_opt.views import plot
 from mig_opt.views.serving.deployments import rows_of
 
@@ -57,10 +60,8 @@ def assert_labels_inside(figure: Figure) -> None:
             index = gid.removeprefix("label:")
             box, own = segments[f"segment:{index}"].get_window_extent(), label.get_window_extent(renderer)
             right = lost[f"lost:{index}"].get_window_extent().x0 if f"lost:{index}" in lost else box.x1
-            assert box.x0 <= own.x0, gid
-            assert own.x1 <= right, gid
-            assert box.y0 <= own.y0, gid
-            assert own.y1 <= box.y1, gid
+            assert box.x0 <= own.x0 < own.x1 <= right, gid
+            assert box.y0 <= own.y0 < own.y1 <= box.y1, gid
     figure.set_dpi(100)
 
 
@@ -75,26 +76,26 @@ def assert_labels_inside(figure: Figure) -> None:
         (fleet(60, MODELS + LONG, patterns=43), 43),
     ],
 )
-def test_texts_fit_into_their_places_and_keep_apart(deployment: Deployment, rows: int) -> None:
+def test_texts_fit_into_their_places_and_keep_apart(deployment, rows):
     figure = plot(deployment)
     assert len(artists(figure, "row:")) == rows
     assert_labels_inside(figure)
     assert_texts_apart(figure)
 
 
-def labels_of(figure: Figure) -> dict[str, str]:
-    return {gid: text.get_text() for gid, text in artists(figure, "label:").items() if isinstance(text, Text)}
+def wordings(figure: Figure, prefix: str) -> dict[str, str]:
+    return {gid: text.get_text() for gid, text in artists(figure, prefix).items() if isinstance(text, Text)}
 
 
-def test_segments_say_what_they_are_or_at_least_the_number_of_their_service() -> None:
+def test_segments_say_what_they_are_or_at_least_the_number_of_their_service():
     names = ["chat", LONG[0]]
     roomy = plot(Deployment(("A30",), (segment(names[0], 0, "4g.24gb", 0),)))
-    assert labels_of(roomy) == {"label:0": "chat\n4g.24gb · 8 x 2"}
+    assert wordings(roomy, "label:") == {"label:0": "chat\n4g.24gb · 8 x 2"}
     # 41 kinds of GPUs are in two columns, whose slices are narrow.
     narrow = fleet(41, ["x" * 60, "y"])
-    wordings = labels_of(plot(narrow))
-    assert len(wordings) == len(narrow.segments)
-    for gid, wording in wordings.items():
+    labels = wordings(plot(narrow), "label:")
+    assert len(labels) == len(narrow.segments)
+    for gid, wording in labels.items():
         service = narrow.segments[int(gid.removeprefix("label:"))].service
         assert wording.startswith((service[:4], "#1" if service == "x" * 60 else "#2"))
 
@@ -110,7 +111,7 @@ def slices(figure: Figure, prefix: str, of: int = 8) -> dict[str, tuple[int, int
 
 
 @pytest.mark.parametrize("kind", ["A100-40GB", "A30", "RTX-PRO-6000-96GB"])
-def test_waste_is_that_of_the_deployment_for_every_partition(kind: str) -> None:
+def test_waste_is_that_of_the_deployment_for_every_partition(kind):
     model = get_gpu(kind)
     for partition in model.maximal_partitions("double-memory"):
         deployment = Deployment((kind,), tuple(segment("a", 0, p.profile.name, p.start) for p in partition))
@@ -120,7 +121,7 @@ def test_waste_is_that_of_the_deployment_for_every_partition(kind: str) -> None:
         assert wasted / model.compute_slices == pytest.approx(deployment.external_fragmentation)
 
 
-def test_equal_gpus_share_a_row_if_there_are_many() -> None:
+def test_equal_gpus_share_a_row_if_there_are_many():
     layout = [("a", "1g.6gb", 0), ("b", "2g.12gb", 2)]
 
     def build(count: int) -> Deployment:
@@ -131,22 +132,14 @@ def test_equal_gpus_share_a_row_if_there_are_many() -> None:
     few = plot(build(14))
     assert len(artists(few, "row:")) == 16
     many = plot(build(15))
-    assert [text.get_text() for text in artists(many, "row:").values() if isinstance(text, Text)] == [
-        "15 x GPU\n0-14",
-        "GPU 15",
-        "GPU 16",
-    ]
+    assert list(wordings(many, "row:").values()) == ["15 x GPU\n0-14", "GPU 15", "GPU 16"]
     known = plot(dataclasses.replace(build(15), devices=tuple(Device(gpu + 2, "n1") for gpu in range(16))))
-    assert [text.get_text() for text in artists(known, "row:").values() if isinstance(text, Text)] == [
-        "15 x GPU\n2-16 of n1",
-        "GPU 17 of n1",
-        "GPU 16 (new)",
-    ]
-    assert [text.get_text() for text in artists(many, "empty:").values() if isinstance(text, Text)] == ["no segment"]
+    assert list(wordings(known, "row:").values()) == ["15 x GPU\n2-16 of n1", "GPU 17 of n1", "GPU 16 (new)"]
+    assert list(wordings(many, "empty:").values()) == ["no segment"]
 
 
 @pytest.mark.deep
-def test_of_very_many_kinds_the_most_frequent_are_drawn() -> None:
+def test_of_very_many_kinds_the_most_frequent_are_drawn():
     segments = [
         Segment("a", gpu, "4g.24gb", 0, batch=1 if gpu % 2 else gpu, processes=1, throughput=9.0, latency=0.1)
         for gpu in range(500)
@@ -157,13 +150,54 @@ def test_of_very_many_kinds_the_most_frequent_are_drawn() -> None:
     assert "51 more GPUs are not drawn" in key(figure)
 
 
-def test_empty_deployments_and_wrong_layouts_are_drawn() -> None:
+def test_empty_deployments_and_wrong_layouts_are_drawn():
     assert_texts_apart(plot(Deployment((), ())))
     # The published deployments of ParvaGPU have segments that overlap, and starts that there are not.
     wrong = Deployment(("A100-80GB",), (segment("a", 0, "2g.20gb", 5), segment("b", 0, "3g.40gb", 4)))
     assert slices(plot(wrong), "segment:") == {"segment:0": (5, 7), "segment:1": (4, 8)}
 
 
-def test_what_is_not_there_is_reported_at_once() -> None:
+def test_what_is_not_there_is_reported_at_once():
     wrong = Deployment(("X9", "A30"), (segment("a", 2, "1g.6gb", 0), segment("b", 1, "1g.5gb", 0)))
     assert wrong_paths(plot, wrong) == ["gpus[0]", "segments[0].gpu", "segments[1].profile"]
+
+
+def test_changes_that_interrupt_are_drawn_as_such_and_only_plans_are_drawn():
+    demand = one_model({"a": 1.0, "b": 1.0}, {1: 100.0, 2: 210.0, 4: 440.0}, A30)
+    rates = RateTable((0.0, 3600.0, 7200.0, 10800.0), {"a": (90.0, 400.0, 90.0), "b": (200.0, 200.0, 300.0)})
+    result = deploy_day(demand, rates, time_limit=20)
+    step = result.plan.changed[0]
+    broken = list(result.plan.changes)
+    segment = result.plan.deployments[0].segments[0]
+    broken[step - 1] = dataclasses.replace(broken[step - 1], interrupted=(segment,))
+    plan = dataclasses.replace(result.plan, changes=tuple(broken))
+    figure = plot(dataclasses.replace(result, plan=plan))
+    assert [part for part in figure.axes[0].get_children() if part.get_gid() == "interruptions"]
+    refused(plot, dataclasses.replace(result, plan=None), match="with a plan")
+
+
+def simulation(services: int) -> RequestSimulation:
+    def service(number: int) -> ServiceLatencies:
+        bins = ((0.02, 50), (0.05 + 0.001 * number, 40), (0.2, 10))
+        figures = (0.03, 0.02, 0.15, 0.2, 0.2, 0.2)
+        return ServiceLatencies(f"s{number}", 0.1, 100, 10, 0.1, (0.05, 0.2), 10, 2, 0, *figures, bins)
+
+    return RequestSimulation(tuple(map(service, range(services))), (), "poisson", "least-work", 10.0, 1.0, 0, 0.1)
+
+
+def test_a_line_falls_to_the_late_share_at_the_limit():
+    figure = plot(simulation(2), promise=0.99)
+    lines = {line.get_gid(): line for line in figure.axes[0].lines}
+    times, shares = lines["service:0"].get_data()
+    assert (times[0], shares[0]) == (0, 100)
+    assert shares[times <= 1][-1] == pytest.approx(10)
+    assert lines["promise"].get_ydata() == pytest.approx([1.0, 1.0])
+    assert_texts_apart(figure)
+
+
+def test_many_services_are_cut_and_those_without_requests_drawn():
+    figure = plot(simulation(30))
+    assert len([line for line in figure.axes[0].lines if str(line.get_gid()).startswith("service:")]) == 20
+    assert any("10 more not drawn" in text.get_text() for text in figure.findobj(Text))
+    idle = dataclasses.replace(simulation(1).services[0], requests=0, late=0, late_share=0.0, bins=())
+    assert plot(dataclasses.replace(simulation(1), services=(idle,)))
