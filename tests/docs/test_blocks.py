@@ -60,12 +60,12 @@ def fences(page: Path) -> int:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
-def test_no_fence_is_missed(page: Path) -> None:
+def test_no_fence_is_missed(page):
     assert fences(page) == len([block for block in blocks_of(page) if block.language != "run"])
 
 
 @pytest.mark.parametrize(("page", "block"), BLOCKS, ids=[f"{named(page)}:{block.line}" for page, block in BLOCKS])
-def test_every_block_is_run_or_marked(page: Path, block: Block, tmp_path: Path) -> None:
+def test_every_block_is_run_or_marked(page, block, tmp_path):
     if is_run(block) or block.mark:
         return
     assert block.language in DATA, "run it, or mark it: <!-- file: NAME -->, <!-- output -->, <!-- not run: REASON -->"
@@ -106,7 +106,7 @@ NOT_RUN = [
 
 
 @pytest.mark.parametrize(("program", "command"), NOT_RUN, ids=map(" ".join, NOT_RUN))
-def test_commands_that_are_not_run_have_their_options(program: str, command: str) -> None:
+def test_commands_that_are_not_run_have_their_options(program, command):
     words = shlex.split(command, comments=True)
     options = {word.partition("=")[0] for word in words if word.startswith("-")}
     if program == "mig-opt":
@@ -130,21 +130,19 @@ def options_of(words: list[str]) -> set[str]:
 
 @pytest.mark.deep
 @pytest.mark.parametrize("page", [page for page in PAGES if runnable(page)], ids=named)
-def test_a_reader_comes_to_what_the_page_shows(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_reader_comes_to_what_the_page_shows(page, tmp_path, monkeypatch, capsys):
     folder = tmp_path / "work"
     folder.mkdir()
     monkeypatch.chdir(folder)
     run_page(page, folder, capsys)
 
 
-def test_commands_and_their_outputs() -> None:
+def test_commands_and_their_outputs():
     text = "$ a b\none\ntwo\n$ c \\\n   d\n"
     assert commands_of(text) == [("a b", ["one", "two"]), ("c    d", [])]
 
 
-def test_differences_that_count() -> None:
+def test_differences_that_count():
     equal = [("a\nb", "a\nb\n"), ("a\n...", "a\nb\nc\n"), ("...\nc", "a\nb\nc\n"), ("mig-opt 0.1.0", "mig-opt 1.2.3\n")]
     equal += [("runtime 0.1 s", "runtime 0.25 s\n"), ("name  time s\n────\na 1.0", "name time s\n──\na 2.0\n")]
     differ = [("a\nb", "a\n"), ("a", "a\nb\n"), ("...\nc", "a\nb\n"), ("makespan 0.1 s", "makespan 0.25 s\n")]

@@ -77,14 +77,14 @@ def named(path: Path) -> str:
     return path.relative_to(SITE).as_posix()
 
 
-def test_every_page_of_the_sources_is_there() -> None:
+def test_every_page_of_the_sources_is_there():
     sources = {path.relative_to(DOCS) for end in ("md", "ipynb") for path in DOCS.rglob(f"*.{end}")}
     sources |= {Path("benchmarks", path.name) for path in (BENCH / "results").glob("*.md")}
     assert len(sources) > 80
     assert {path.with_suffix(".html").as_posix() for path in sources} <= {named(path) for path in PAGES}
 
 
-def test_reading_from_the_start_page_leads_to_every_page() -> None:
+def test_reading_from_the_start_page_leads_to_every_page():
     links = nx.DiGraph()
     for here in map(page, PAGES):
         links.add_edges_from((here.path, target[0]) for link in here.in_text if (target := here.target(link)))
@@ -92,7 +92,7 @@ def test_reading_from_the_start_page_leads_to_every_page() -> None:
 
 
 @pytest.mark.parametrize("path", PAGES, ids=named)
-def test_links_lead_to_files_and_anchors(path: Path) -> None:
+def test_links_lead_to_files_and_anchors(path):
     here, wrong = page(path), []
     for link in sorted(here.links):
         target = here.target(link)
@@ -104,7 +104,7 @@ def test_links_lead_to_files_and_anchors(path: Path) -> None:
     assert wrong == []
 
 
-def test_every_public_name_has_its_place_in_the_reference() -> None:
+def test_every_public_name_has_its_place_in_the_reference():
     anchors = {name for path in PAGES if path.parent.name == "api" for name in page(path).anchors}
     public = {
         (f"{module}.{name}", id(getattr(importlib.import_module(module), name)))

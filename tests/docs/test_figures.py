@@ -1,7 +1,6 @@
 """Figures of the pages: each expression has a value in the results, and README shows what they are now."""
 
 import re
-from pathlib import Path
 
 import figures
 import library
@@ -12,11 +11,11 @@ PAGES = [page for page in sorted(DOCS.rglob("*.md")) if "{{ " in page.read_text(
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
-def test_every_expression_has_a_value(page: Path) -> None:
+def test_every_expression_has_a_value(page):
     assert "{{ " not in figures.completed(page.read_text(encoding="utf-8"))
 
 
-def test_readme_shows_what_its_expressions_come_to() -> None:
+def test_readme_shows_what_its_expressions_come_to():
     text = README.read_text(encoding="utf-8")
     assert "<!-- figures\n" in text
     assert figures.renewed(text) == text, "run: python docs/extensions/figures.py"
@@ -25,7 +24,7 @@ def test_readme_shows_what_its_expressions_come_to() -> None:
     assert figures.renewed(wrong) == text
 
 
-def test_the_table_of_instances_is_sorted_by_difficulty_and_scrolled_by_itself() -> None:
+def test_the_table_of_instances_is_sorted_by_difficulty_and_scrolled_by_itself():
     table = library.table()
     order = dict(re.findall(r'<td data-order="(\d)">([^<]*)</td>', table))
     assert [order[key] for key in sorted(order)] == ["1 s", "10 s", "10 min", "open"]
@@ -52,7 +51,7 @@ and 8.
 
 
 @pytest.fixture
-def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def results(tmp_path, monkeypatch):
     (tmp_path / "t.md").write_text(TABLE, encoding="utf-8")
     monkeypatch.setattr(figures, "RESULTS", tmp_path)
     figures._text.cache_clear()
@@ -72,7 +71,7 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 @pytest.mark.usefixtures("results")
-def test_values(page: str, shown: str) -> None:
+def test_values(page, shown):
     assert figures.completed(page).replace("|---|", "| --- |") == shown
 
 
@@ -80,7 +79,7 @@ def test_values(page: str, shown: str) -> None:
     "wrong", ['table("t", "H", 1)', 'table("nowhere")', 'table("t").at("z", "b")', 'table("t").numbers("c")', "1 /"]
 )
 @pytest.mark.usefixtures("results")
-def test_what_is_not_there(wrong: str) -> None:
+def test_what_is_not_there(wrong):
     with pytest.raises(figures.NoFigureError):
         figures.completed(f"{{{{ {wrong} }}}}")
     with pytest.raises(AssertionError):

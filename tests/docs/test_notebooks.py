@@ -40,12 +40,12 @@ def shown(cell: dict[str, Any]) -> list[object]:
     return found
 
 
-def test_there_are_three() -> None:
+def test_there_are_three():
     assert [path.stem for path in NOTEBOOKS] == ["exact-and-heuristics", "fleet-for-services", "online-schedulers"]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_outputs_are_stored_and_small_and_without_a_machine(path: Path) -> None:
+def test_outputs_are_stored_and_small_and_without_a_machine(path):
     text = path.read_text(encoding="utf-8")
     assert len(text) < 400_000
     numbers = [cell["execution_count"] for cell in cells(path)]
@@ -60,7 +60,7 @@ def test_outputs_are_stored_and_small_and_without_a_machine(path: Path) -> None:
 
 @pytest.mark.deep
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_reader_comes_to_what_the_notebook_shows(path: Path, tmp_path: Path) -> None:
+def test_a_reader_comes_to_what_the_notebook_shows(path, tmp_path):
     for package in ("nbclient", "ipykernel", "pandas"):
         pytest.importorskip(package, reason="runs notebooks; the extra notebooks has it")
     copy = tmp_path / path.name

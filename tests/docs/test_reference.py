@@ -18,13 +18,13 @@ import pytest
 from places import DOCS
 
 import mig_opt
-from mig_opt import GpuModel, catalogue, validation
+from mig_opt import catalogue, validation
 from mig_opt.cli.commands import COMMANDS
 from mig_opt.files import KINDS
 from mig_opt.files.schema import schema as schema_of
 
 
-def test_every_public_name_has_exactly_one_entry() -> None:
+def test_every_public_name_has_exactly_one_entry():
     pages = sorted((DOCS / "reference" / "api").glob("*.md"))
     marks = [mark for page in pages for mark in generated.MARK.findall(page.read_text(encoding="utf-8"))]
     entries = [name for kind, names in marks if kind == "api" for name in names.split()]
@@ -36,14 +36,14 @@ def test_every_public_name_has_exactly_one_entry() -> None:
     assert set(mig_opt.__all__) <= set(entries)
 
 
-def test_every_code_of_a_violation_is_on_the_page() -> None:
+def test_every_code_of_a_violation_is_on_the_page():
     text = (DOCS / "reference" / "errors.md").read_text(encoding="utf-8")
     named = {name for kind, names in generated.MARK.findall(text) if kind == "codes" for name in names.split()}
     assert named == {name for name in validation.__all__ if name.endswith("ViolationCode")}
     assert "| `runs-overlap` | two tasks run on one instance at once |" in api.codes("ViolationCode")
 
 
-def test_every_command_has_its_section() -> None:
+def test_every_command_has_its_section():
     text = commands.commands()
     assert re.findall(r"^## `mig-opt (.*)`$", text, re.MULTILINE) == list(COMMANDS)
     section = text.partition("## `mig-opt validate`")[2].partition("\n## ")[0]
@@ -51,7 +51,7 @@ def test_every_command_has_its_section() -> None:
     assert "$ mig-opt validate batch.json plan.json" in section
 
 
-def test_every_key_of_every_file_has_its_row() -> None:
+def test_every_key_of_every_file_has_its_row():
     text = formats.formats()
     for kind in KINDS:
         schema = schema_of(kind)
@@ -76,12 +76,12 @@ def test_every_key_of_every_file_has_its_row() -> None:
         ({"type": "array", "prefixItems": [{"type": "number"}, {"type": "string"}]}, "list of number, string"),
     ],
 )
-def test_values_in_words(schema: dict[str, object], words: str) -> None:
+def test_values_in_words(schema, words):
     assert formats.kind_of(schema) == words
 
 
 @pytest.mark.parametrize("gpu", catalogue(), ids=lambda gpu: gpu.name)
-def test_a_drawing_has_a_box_for_each_placement(gpu: GpuModel) -> None:
+def test_a_drawing_has_a_box_for_each_placement(gpu):
     boxes = re.findall(r'<rect x="(\d+)" y="(\d+)" width="(\d+)"', drawings.drawing(gpu))
     profiles = drawings.plain_profiles(gpu)
     assert len(boxes) == sum(len(profile.starts) for profile in profiles)
@@ -103,25 +103,25 @@ def test_a_drawing_has_a_box_for_each_placement(gpu: GpuModel) -> None:
         ("#below", "#below"),
     ],
 )
-def test_links_of_the_readme_on_the_start_page(link: str, there: str) -> None:
+def test_links_of_the_readme_on_the_start_page(link, there):
     assert generated.with_links(f"see [x]({link}).", Path(), Path("docs/index.md")) == f"see [x]({there})."
 
 
-def test_links_of_results_on_their_pages() -> None:
+def test_links_of_results_on_their_pages():
     text = "[a](../../docs/reference/traces.md) ![b](b.svg)"
     shown = generated.with_links(text, Path("bench/results"), Path("docs/benchmarks/b.md"))
     assert shown == "[a](../reference/traces.md) ![b](../../bench/results/b.svg)"
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: str(page.relative_to(DOCS)))
-def test_generated_parts_have_a_function(page: Path) -> None:
+def test_generated_parts_have_a_function(page):
     text = page.read_text(encoding="utf-8")
     marks = generated.MARK.findall(text)
     assert len(marks) == text.count("<!-- generated:")
     assert {name for name, _ in marks} <= generated.GENERATED.keys()
 
 
-def test_every_page_is_reachable_from_the_start_page() -> None:
+def test_every_page_is_reachable_from_the_start_page():
     pages = {path for path in DOCS.rglob("*.md") if benchmarks.FOLDER not in path.relative_to(DOCS).parts}
     pages |= set(DOCS.rglob("*.ipynb"))
     links = nx.DiGraph()
@@ -135,7 +135,7 @@ def test_every_page_is_reachable_from_the_start_page() -> None:
     assert pages - nx.descendants(links, DOCS / "index.md") == {DOCS / "index.md"}
 
 
-def test_every_result_has_its_page_and_says_where_and_when(tmp_path: Path) -> None:
+def test_every_result_has_its_page_and_says_where_and_when(tmp_path):
     benchmarks.write_pages(tmp_path)
     overview = benchmarks.overview()
     pages = {path.stem for path in (tmp_path / benchmarks.FOLDER).glob("*.md")}

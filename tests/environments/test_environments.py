@@ -1,4 +1,4 @@
-"""Both environments: gymnasium's own checker, seeds, masks, vectors, and a thousand random episodes."""
+"""Environments: gymnasium's own checker, seeds, masks, vectors, random episodes; and agents outside of them."""
 
 import copy
 import pickle
@@ -11,10 +11,28 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from online_worlds import assert_sound, audit, columns, traces
+from refusals import refused
 
-from mig_opt import Batch, InputError, Pool, Simulation, Task, generate_batch, generate_trace, get_gpu, validate
-from mig_opt.environments.masked import MOST_FORBIDDEN
+from mig_opt import (
+    Batch,
+    InputError,
+    Pool,
+    Simulation,
+    Task,
+    generate_batch,
+    generate_trace,
+    get_gpu,
+    load,
+    simulate,
+    validate,
+)
+from mig_opt.environments import BatchAgent, FleetAgent
+from mig_opt.environments.masked import MOST_FORBIDDEN, Choice, Mask, Observation
 from mig_opt.simulation import check_log
+from mig_opt.studies import compare
 
 IDS = ["mig_opt/Batch-v0", "mig_opt/Fleet-v0"]
 SMALL: dict[str, dict[str, Any]] = {"mig_opt/Batch-v0": {"tasks": 6}, "mig_opt/Fleet-v0": {"jobs": 8}}
@@ -35,14 +53,14 @@ def episode(env: Any, rng: np.random.Generator, **reset: Any) -> tuple[float, di
 
 
 @pytest.mark.parametrize("name", IDS)
-def test_gymnasiums_own_checker(name: str) -> None:
+def test_gymnasiums_own_checker(name):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check_env(gymnasium.make(name).unwrapped)
 
 
 @pytest.mark.deep
-def test_a_thousand_random_episodes_of_batches() -> None:
+def test_a_thousand_random_episodes_of_batches():
     rng = np.random.default_rng(1)
     worlds = [("A100", 1, 7), ("A30", 2, 6), ("H100-80GB", 2, 5), ("A100", 3, 9)]
     for gpu, gpus, tasks in worlds:
@@ -59,7 +77,7 @@ def test_a_thousand_random_episodes_of_batches() -> None:
     ("family", "gpus", "goal"),
     [("normal-25", 2, "flow"), ("long-50", 1, "wait"), ("pcie-4", 2, "flow"), ("migm-flan-t5", 1, "flow")],
 )
-def test_a_thousand_random_episodes_of_fleets(family: str, gpus: int, goal: str) -> None:
+def test_a_thousand_random_episodes_of_fleets(family, gpus, goal):
     rng = np.random.default_rng(1)
     env = gymnasium.make("mig_opt/Fleet-v0", family=family, gpus=gpus, goal=goal, jobs=8).unwrapped
     for seed in range(250):
@@ -77,7 +95,7 @@ def test_a_thousand_random_episodes_of_fleets(family: str, gpus: int, goal: str)
 
 
 @pytest.mark.parametrize("name", IDS)
-def test_seeds(name: str) -> None:
+def test_seeds(name):
     env = gymnasium.make(name, **SMALL[name]).unwrapped
     plays = [episode(env, np.random.default_rng(5), seed=seed) for seed in (3, 3, 4)]
     assert plays[0][0] == plays[1][0] != plays[2][0]
@@ -106,7 +124,7 @@ def test_a_copy_goes_on_alike(name: str, copied: Callable[[Any], Any]) -> None:
 
 @pytest.mark.parametrize("name", IDS)
 @pytest.mark.parametrize("mode", ["sync", "async"])
-def test_vector_environments(name: str, mode: str) -> None:
+def test_vector_environments(name, mode):
     """Each of three environments ends two episodes with its own schedule, and begins anew by itself."""
     environments = gymnasium.make_vec(name, num_envs=3, vectorization_mode=mode, **SMALL[name])
     try:
@@ -124,7 +142,7 @@ def test_vector_environments(name: str, mode: str) -> None:
 
 
 @pytest.mark.parametrize("name", IDS)
-def test_a_forbidden_action_changes_nothing_and_costs(name: str) -> None:
+def test_a_forbidden_action_changes_nothing_and_costs(name):
     env: Any = gymnasium.make(name, penalty=3.0, **SMALL[name]).unwrapped
     before, info = env.reset(seed=1)
     for _ in range(4):  # until something is forbidden
@@ -143,7 +161,7 @@ def test_a_forbidden_action_changes_nothing_and_costs(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", IDS)
-def test_observations_are_not_reused(name: str) -> None:
+def test_observations_are_not_reused(name):
     env: Any = gymnasium.make(name, **SMALL[name]).unwrapped
     seen, info = env.reset(seed=1)
     kept, mask = copy.deepcopy(seen), info["action_mask"].copy()
@@ -152,7 +170,7 @@ def test_observations_are_not_reused(name: str) -> None:
     assert (info["action_mask"] == mask).all()
 
 
-def test_instances() -> None:
+def test_instances():
     env: Any = gymnasium.make("mig_opt/Batch-v0", tasks=9, gpu="A30").unwrapped
     _, info = episode(env, np.random.default_rng(1), options={"instance": "rodinia-a30"})
     assert info["batch"].name == "rodinia-a30"
@@ -165,7 +183,7 @@ def test_instances() -> None:
     assert episode(fleet, np.random.default_rng(1))[1]["simulation"].trace == trace
 
 
-def test_a_batch_on_several_kinds_of_gpus() -> None:
+def test_a_batch_on_several_kinds_of_gpus():
     tasks = tuple(Task(name, {"A100": {1: 9.0, 7: 3.0}, "A30": {1: 10.0, 4: 4.0}}) for name in "abcd")
     batch = Batch(tasks, pools=(Pool(get_gpu("A100"), 1), Pool(get_gpu("A30"), 2)))
     env: Any = gymnasium.make("mig_opt/Batch-v0", instance=batch).unwrapped
@@ -176,22 +194,94 @@ def test_a_batch_on_several_kinds_of_gpus() -> None:
         assert info["makespan"] == pytest.approx(-total)
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_what_does_not_fit_is_refused():
     env: Any = gymnasium.make("mig_opt/Batch-v0", tasks=6).unwrapped
     with pytest.raises(InputError, match=r"instance: has no room in this environment; give it to make as instance="):
         env.reset(options={"instance": "rodinia-a30"})
-    with pytest.raises(InputError, match="instance: must be a Batch, or the name of one"):
-        env.reset(options={"instance": "parvagpu-s1"})
-    with pytest.raises(InputError, match="did you mean rodinia-a30"):
-        env.reset(options={"instance": "rodinia"})
-    with pytest.raises(InputError, match=r"options.instanc: is unknown; did you mean instance"):
-        env.reset(options={"instanc": "rodinia-a30"})
-    with pytest.raises(InputError, match="goal: "):
-        gymnasium.make("mig_opt/Fleet-v0", goal="speed")
-    with pytest.raises(InputError, match="window: "):
-        gymnasium.make("mig_opt/Fleet-v0", window=0)
+    refused(env.reset, match="instance: must be a Batch, or the name of one", options={"instance": "parvagpu-s1"})
+    refused(env.reset, match="did you mean rodinia-a30", options={"instance": "rodinia"})
+    refused(env.reset, match=r"options.instanc: is unknown; did you mean instance", options={"instanc": "rodinia-a30"})
+    refused(gymnasium.make, "mig_opt/Fleet-v0", match="goal: ", goal="speed")
+    refused(gymnasium.make, "mig_opt/Fleet-v0", match="window: ", window=0)
     trace = generate_trace("normal-25", jobs=5, gpus=3, gpu=get_gpu("A30"), seed=8)
     with pytest.raises(InputError, match="instance: has no room in this environment"):
         gymnasium.make("mig_opt/Fleet-v0").reset(options={"instance": trace})
     _, info = episode(gymnasium.make("mig_opt/Fleet-v0", instance=trace), np.random.default_rng(1))
     assert info["simulation"].trace == trace
+
+
+def scorer(seed: int) -> Choice:
+    """A model without memory: a random line through what it sees, so that it decides by that alone."""
+
+    def choose(observation: Observation, mask: Mask) -> int:
+        rng = np.random.default_rng(seed)
+        seen = np.concatenate([np.asarray(part, dtype=float).ravel() for part in observation.values()])
+        level = float(np.cos(seen @ rng.normal(size=len(seen))))
+        allowed = mask.nonzero()[0]
+        return int(allowed[int((level + 1) / 2 * (len(allowed) - 1))])
+
+    return choose
+
+
+def played(env: Any, choose: Choice, **reset: Any) -> dict[str, Any]:
+    info: dict[str, Any]
+    seen, info = env.reset(**reset)
+    over = False
+    while not over:
+        seen, _, over, _, info = env.step(choose(seen, info["action_mask"]))
+    return info
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("family", ["normal-25", "pcie-4", "migm-ht1"])
+def test_the_same_simulation_inside_and_outside(family, seed):
+    trace = generate_trace(family, jobs=15, gpus=2, seed=seed)
+    env = gymnasium.make("mig_opt/Fleet-v0", window=3, instance=trace).unwrapped
+    inside = played(env, scorer(seed))["simulation"]
+    outside = simulate(trace, FleetAgent(scorer(seed), window=3))
+    assert columns(inside.log) == columns(outside.log)
+    assert (inside.metrics, inside.events) == (outside.metrics, outside.events)
+
+
+@pytest.mark.deep
+@settings(max_examples=40, deadline=None)
+@given(traces(), st.integers(0, 1000), st.booleans())
+def test_an_agent_is_a_scheduler_like_others(trace, seed, reject):
+    done = simulate(trace, FleetAgent(scorer(seed)), observer=audit, reject=reject, failure_limit=5)
+    assert_sound(done.log)
+    assert done.metrics.finished + len(done.rejected) + len(done.unfinished) == len(trace.jobs)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_same_schedule_inside_and_outside(seed):
+    batch = generate_batch(7, gpus=2, seed=seed)
+    env = gymnasium.make("mig_opt/Batch-v0", tasks=7, gpus=2).unwrapped
+    info = played(env, scorer(seed), options={"instance": batch})
+    assert info["schedule"] == BatchAgent(scorer(seed))(batch)
+
+
+def test_slots_that_are_empty_change_nothing_but_the_shapes():
+    batch = generate_batch(4, seed=1)
+    first: Choice = lambda _, mask: int(mask.argmax())  # noqa: E731
+    assert BatchAgent(first)(batch) == BatchAgent(first, tasks=9)(batch)
+
+
+def last(_: Observation, mask: Mask) -> int:
+    return int(mask.nonzero()[0][-1])
+
+
+agent = BatchAgent(last)
+
+
+def test_a_batch_agent_is_compared_like_a_method():
+    comparison = compare({"rodinia": load("rodinia-a30")}, ["far", agent])
+    assert comparison.failures == []
+    assert {run.run.column: run.outcome.makespan for run in comparison.runs}["BatchAgent"] == pytest.approx(
+        agent(load("rodinia-a30")).makespan
+    )
+
+
+def test_a_task_that_fits_nowhere_is_refused():
+    batch = generate_batch(3, seed=1)
+    heavy = batch.replace(tasks=(*batch.tasks, Task("heavy", {1: 3.0}, memory_gb=30.0)))
+    refused(agent, heavy, match=r"tasks\[3\]: fits on no instance")

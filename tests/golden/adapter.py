@@ -32,7 +32,7 @@ class Ending(NamedTuple):
 def _hidden(module: str) -> Iterator[None]:
     """Let a module be one that is not installed."""
     before = sys.modules.get(module)
-    sys.modules[module] = None  # type: ignore[assignment]  # as the import system has it
+    sys.modules[module] = None  # as the import system has it
     try:
         yield
     finally:
@@ -82,7 +82,7 @@ def run(
             code = ending.code
         finally:
             signal.signal(signal.SIGINT, handler)
-    printed = [stream.buffer.getvalue().decode() for stream in (out, err)]  # type: ignore[attr-defined]
+    printed = [stream.buffer.getvalue().decode() for stream in (out, err)]
     return Ending(code or 0, *printed)
 
 

@@ -31,7 +31,7 @@ DEMANDS = tuple(f"parvagpu-s{number}" for number in range(1, 7))
 
 
 @pytest.mark.parametrize("name", [*instance_names(), *DEMANDS])
-def test_every_task_has_an_option_and_every_service_can_be_served(name: str) -> None:
+def test_every_task_has_an_option_and_every_service_can_be_served(name):
     problem, info = load(name), instance_info(name)
     assert problem.name == name
     if info.kind == "batch":
@@ -46,7 +46,7 @@ def test_every_task_has_an_option_and_every_service_can_be_served(name: str) -> 
 
 
 @pytest.mark.parametrize("name", [*instance_names(), *instance_names("demand")])
-def test_says_where_it_comes_from(name: str) -> None:
+def test_says_where_it_comes_from(name):
     info = instance_info(name)
     assert info.name == name
     assert info.licence.startswith(("MIT, Copyright (c) 20", "Apache-2.0, Copyright (c) 20"))
@@ -56,7 +56,7 @@ def test_says_where_it_comes_from(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*instance_names(), *DEMANDS])
-def test_best_known_values_are_signed(name: str) -> None:
+def test_best_known_values_are_signed(name):
     info = instance_info(name)
     known = info.best_known or info.fewest_gpus
     best = known.makespan if isinstance(known, BestKnown) else known.gpus
@@ -68,7 +68,7 @@ def test_best_known_values_are_signed(name: str) -> None:
     assert known.status is not Status.OPTIMAL or (best and known.lower_bound)
 
 
-def test_of_the_mlperf_models_five_cheap_gpus_cost_less_than_the_fewest() -> None:
+def test_of_the_mlperf_models_five_cheap_gpus_cost_less_than_the_fewest():
     demand = load("mlperf-offline")
     cheapest = deploy(demand)
     assert cheapest.proven[:2] == ("cost", "gpus")
@@ -81,10 +81,7 @@ def test_of_the_mlperf_models_five_cheap_gpus_cost_less_than_the_fewest() -> Non
     assert limited.cost == pytest.approx(2 * 2.2 + 1)
 
 
-# The figures
-
-
-def test_notes_on_non_monotone_and_super_linear_times_are_true() -> None:
+def test_notes_on_non_monotone_and_super_linear_times_are_true():
     def slower(name: str, less: int, more: int) -> set[str]:
         tasks = load(name).tasks
         return {t.name for t in tasks if less in t.times and more in t.times and t.times[more] > t.times[less]}
@@ -108,7 +105,7 @@ def test_notes_on_non_monotone_and_super_linear_times_are_true() -> None:
 
 
 @needs_published
-def test_rodinia_matches_what_was_published() -> None:
+def test_rodinia_matches_what_was_published():
     published = {
         row["task"]: {size: float(row[f"t{size}_s"]) for size in (1, 2, 4) if row[f"t{size}_s"]}
         for row in rows("rodinia_a30/times.csv")
@@ -117,7 +114,7 @@ def test_rodinia_matches_what_was_published() -> None:
 
 
 @needs_published
-def test_miso_32_matches_what_was_published() -> None:
+def test_miso_32_matches_what_was_published():
     published: dict[str, dict[int, float]] = {}
     for row in rows("miso/iteration_times.csv"):
         times = published.setdefault(f"{row['model']}-b{row['batch']}", {})
@@ -127,7 +124,7 @@ def test_miso_32_matches_what_was_published() -> None:
 
 
 @needs_published
-def test_miso_100_matches_what_was_published() -> None:
+def test_miso_100_matches_what_was_published():
     published = tuple(
         Task(
             f"{row['model']}-b{row['batch']}-{row['job']}",
@@ -155,7 +152,7 @@ def choosable(table: ProfileTable) -> ProfileTable:
 
 @needs_published
 @pytest.mark.parametrize("name", DEMANDS)
-def test_parvagpu_matches_what_was_published(name: str) -> None:
+def test_parvagpu_matches_what_was_published(name):
     tables = {table.model: choosable(table) for table in published_profiles()}
     given = {"gpu": "A100-80GB", "tables": tables.values(), "scenario": name[-2:].upper()}
     published, demand = DEMAND.read(PUBLISHED / "parvagpu" / "scenarios.csv", **given), load(name)

@@ -1,13 +1,11 @@
 """Drawn batches on several kinds of GPUs, demands with pools and costs, and days of rates."""
 
 import json
-from pathlib import Path
 from typing import Any
 
-import pytest
+from refusals import refused
 
 from mig_opt.api.deploy.days import deploy_day
-from mig_opt.errors import InputError
 from mig_opt.files.documents import rendered
 from mig_opt.files.serving.days import day_document, day_plan_from_json
 from mig_opt.gpu.catalogue import get_gpu
@@ -25,7 +23,7 @@ A30, A100 = get_gpu("A30"), get_gpu("A100")
 DAY = "day-04x12-1"
 
 
-def test_tasks_on_several_kinds_are_those_of_the_largest_with_other_times_on_the_others() -> None:
+def test_tasks_on_several_kinds_are_those_of_the_largest_with_other_times_on_the_others():
     batch = generate_batch(20, pools=(Pool(A30, 2), Pool(A100, 1), Pool(A30, 1, mig=False)), seed=3)
     alone = generate_batch(20, gpu="A100", seed=3)
     assert batch.label == "2 x A30-24GB + 1 x A100-40GB + 1 x A30-24GB without MIG"
@@ -36,11 +34,10 @@ def test_tasks_on_several_kinds_are_those_of_the_largest_with_other_times_on_the
         for size, seconds in times["A30-24GB"].items():
             assert 0.69 < seconds / like.times[size] < 1.61
     assert generate_batch(20, pools=(Pool(A30, 2), Pool(A100, 1)), seed=3).tasks == batch.tasks
-    with pytest.raises(InputError, match=r"pools\[0\].count"):
-        generate_batch(3, pools=(Pool(A30), Pool(A100, 1)))
+    refused(generate_batch, 3, match=r"pools\[0\].count", pools=(Pool(A30), Pool(A100, 1)))
 
 
-def test_services_of_mlperf_have_pools_and_costs() -> None:
+def test_services_of_mlperf_have_pools_and_costs():
     pools = (Pool(A30, 4), Pool(get_gpu("A100-80GB"), cost=2.2))
     demand = generate_demand(30, seed=2, models="mlperf-offline", pools=pools)
     base = {service.model: service for service in load("mlperf-offline").services}
@@ -49,7 +46,7 @@ def test_services_of_mlperf_have_pools_and_costs() -> None:
     assert all(1 <= service.rate <= base[service.model].rate for service in demand.services)
 
 
-def test_rates_of_a_day_are_below_those_of_the_demand() -> None:
+def test_rates_of_a_day_are_below_those_of_the_demand():
     demand = load("parvagpu-s4")
     table = generate_rates(demand, 48, seed=5)
     assert (table.steps, table.times[-1]) == (48, 86_400)
@@ -59,7 +56,7 @@ def test_rates_of_a_day_are_below_those_of_the_demand() -> None:
         assert 0.85 * service.rate < max(row) <= service.rate
 
 
-def test_a_day_is_exported_planned_by_the_command_line_and_scored(run: Any, tmp_path: Path) -> None:
+def test_a_day_is_exported_planned_by_the_command_line_and_scored(run, tmp_path):
     assert run("instances", "export", tmp_path, "--kind", "demand").code == 0
     services, rates = tmp_path / f"{DAY}.json", tmp_path / f"{DAY}.csv"
     outcome = run("deploy", services, "--rates", rates, "--margin", "10%", "--json")
@@ -88,7 +85,7 @@ def crowded() -> tuple[Day, DayPlan]:
     return day, plan
 
 
-def test_a_plan_of_a_day_comes_back_as_it_was() -> None:
+def test_a_plan_of_a_day_comes_back_as_it_was():
     day = day_of(load(DAY), library().info(DAY).question)
     easy = deploy_day(day.demand, day.rates, margin=day.margin, time_limit=5).plan
     for given, plan in ((day, easy), crowded()):
@@ -99,7 +96,7 @@ def test_a_plan_of_a_day_comes_back_as_it_was() -> None:
         assert (validate_day(given, again).violations, given.cost(again)) == ((), given.cost(plan))
 
 
-def test_documents_that_are_no_plan_of_a_day() -> None:
+def test_documents_that_are_no_plan_of_a_day():
     day, plan = crowded()
     good = day_document(plan)
 
@@ -117,8 +114,7 @@ def test_documents_that_are_no_plan_of_a_day() -> None:
         (broken(change={"steps": [step]}), r"steps\[1\].change.steps\[0\].gpu: must be a whole number"),
         (broken(change={"steps": [step]}), r"steps\[1\].change.steps\[0\].end: is missing"),
     ):
-        with pytest.raises(InputError, match=wrong):
-            day_plan_from_json(text, day, source="plan.json")
+        refused(day_plan_from_json, text, day, match=wrong, source="plan.json")
     nowhere = {**step, "gpu": 9, "end": 0.1, "begins": "nobody", "batch": 1, "processes": 1}
     odd = day_plan_from_json(broken(change={"steps": [nowhere]}), day)
     assert validate_day(day, odd).violations

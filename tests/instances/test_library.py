@@ -1,22 +1,19 @@
 """The library of instances: every entry is right, a changed digit anywhere is noticed, only what is better is taken."""
 
-import contextlib
 import dataclasses
 import json
 import lzma
-import random
 import re
 import shutil
 import zlib
-from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from refusals import refused
 
 from mig_opt.api.prove import certify
 from mig_opt.api.solve import solve
-from mig_opt.errors import InputError
 from mig_opt.files.batch.batches import BATCH
 from mig_opt.files.batch.certificates import CERTIFICATE
 from mig_opt.files.batch.schedules import SCHEDULE
@@ -61,7 +58,7 @@ class Forged(Library):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_entry_is_right(name: str) -> None:
+def test_every_entry_is_right(name):
     info = library().info(name)
     assert verify(library(), name) == []
     assert (info.kind, info.goal) in GOALS
@@ -70,7 +67,7 @@ def test_every_entry_is_right(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_changed_digit_is_noticed(name: str) -> None:
+def test_a_changed_digit_is_noticed(name):
     """In the plan, the certificate, the value, the bound and the spec, even if the entry is sealed anew."""
     info = library().info(name)
     higher = info.best.value * 1.001
@@ -84,7 +81,7 @@ def test_a_changed_digit_is_noticed(name: str) -> None:
     if info.spec is not None:
         seed = sealed(info, spec={**info.spec, "seed": info.spec["seed"] + 1000})
         there = Library()
-        there.infos = {name: seed}  # type: ignore[misc]
+        there.infos = {name: seed}
         assert wrong(there, seed).startswith("sha256")
 
 
@@ -97,7 +94,7 @@ def wrong(there: Library, info: InstanceInfo) -> str:
     return next(problems_of(there, info))
 
 
-def test_seals_cover_every_attribute() -> None:
+def test_seals_cover_every_attribute():
     info = library().info(SMALL)
     for field in dataclasses.fields(info):
         if field.name != "seal":
@@ -105,7 +102,7 @@ def test_seals_cover_every_attribute() -> None:
             assert other.computed_seal() != info.seal
 
 
-def test_the_library_has_what_it_says() -> None:
+def test_the_library_has_what_it_says():
     infos = library().infos.values()
     assert {info.kind for info in infos} == set(FILE_KINDS)
     assert {(info.kind, info.goal) for info in infos} == set(GOALS)
@@ -114,31 +111,27 @@ def test_the_library_has_what_it_says() -> None:
     assert sum(len(zlib.compress(path.read_bytes())) for path in files) < 600_000  # as in a wheel
 
 
-def test_operation_costs_are_part_of_an_instance() -> None:
+def test_operation_costs_are_part_of_an_instance():
     assert content_digest("batch", load(SMALL).cost_free()) != library().info(SMALL).sha256
 
 
-def test_figures_that_make_no_instance() -> None:
-    with pytest.raises(InputError, match="must be at least 1"):
-        generate_demand(0)
-    with pytest.raises(InputError, match="models"):
-        generate_demand(3, models="resnet50")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="must be at least 1"):
-        generate_rates(load("parvagpu-s1"), 0)
-    with pytest.raises(InputError, match="gpus"):
-        generate_state(0)
+def test_figures_that_make_no_instance():
+    refused(generate_demand, 0, match="must be at least 1")
+    refused(generate_demand, 3, match="models", models="resnet50")
+    refused(generate_rates, load("parvagpu-s1"), 0, match="must be at least 1")
+    refused(generate_state, 0, match="gpus")
     state = generate_state(6, gpu="H100", share=0.4, seed=5)
     assert sum(len(state.gpu.placement(one.profile, one.start).footprint) for one in state.instances) <= 0.4 * 6 * 8
 
 
-def test_names_by_kind() -> None:
+def test_names_by_kind():
     assert set(instance_names(drawn=True)) > set(instance_names())
     assert instance_names("state") == ()
     assert sum(len(instance_names(kind, drawn=True)) for kind in FILE_KINDS) == len(NAMES)
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Library:
+def own(tmp_path):
     """A library of one instance, of which only a schedule of FAR is known."""
     info = library().info(SMALL)
     schedule = solve(load(SMALL), "far").schedule
@@ -150,7 +143,7 @@ def own(tmp_path: Path) -> Library:
     return Library(tmp_path)
 
 
-def test_a_better_plan_is_taken_and_nothing_else(own: Library, tmp_path: Path) -> None:
+def test_a_better_plan_is_taken_and_nothing_else(own, tmp_path):
     batch = load(SMALL)
     before = own.info(SMALL)
     assert verify(own, SMALL) == []
@@ -170,7 +163,7 @@ def test_a_better_plan_is_taken_and_nothing_else(own: Library, tmp_path: Path) -
     assert Library(tmp_path).info(SMALL) == after
 
 
-def test_a_certificate_for_a_worse_plan_does_not_replace_the_best(own: Library, tmp_path: Path) -> None:
+def test_a_certificate_for_a_worse_plan_does_not_replace_the_best(own, tmp_path):
     """Though its bound is greater than the one on record."""
     far, best, proof = (tmp_path / f"{name}.json" for name in ("far", "best", "proof"))
     SCHEDULE.write(solve(load(SMALL)).schedule, best)
@@ -181,7 +174,7 @@ def test_a_certificate_for_a_worse_plan_does_not_replace_the_best(own: Library, 
     assert verify(Library(tmp_path), SMALL) == []
 
 
-def test_a_plan_that_is_not_valid_or_no_plan_is_not_taken(own: Library, tmp_path: Path) -> None:
+def test_a_plan_that_is_not_valid_or_no_plan_is_not_taken(own, tmp_path):
     text = (tmp_path / "far.json").read_text()
     broken = tmp_path / "broken.json"
     broken.write_text(text.replace('"t001"', '"t002"'))
@@ -189,24 +182,20 @@ def test_a_plan_that_is_not_valid_or_no_plan_is_not_taken(own: Library, tmp_path
     assert not found.improved
     assert found.judgement.violations
     broken.write_text("{}")
-    with pytest.raises(InputError, match="schema"):
-        submit(own, SMALL, broken, by="Ada")
-    with pytest.raises(InputError, match="must be the name"):
-        submit(own, SMALL, tmp_path / "far.json", by=" ")
-    with pytest.raises(InputError, match="no bundled instance"):
-        submit(own, "nothing", tmp_path / "far.json", by="Ada")
+    refused(submit, own, SMALL, broken, match="schema", by="Ada")
+    refused(submit, own, SMALL, tmp_path / "far.json", match="must be the name", by=" ")
+    refused(submit, own, "nothing", tmp_path / "far.json", match="no bundled instance", by="Ada")
     assert Library(tmp_path).info(SMALL) == own.info(SMALL)
 
 
-def test_a_plan_below_the_bound_is_a_defect_of_the_library(own: Library, tmp_path: Path) -> None:
+def test_a_plan_below_the_bound_is_a_defect_of_the_library(own, tmp_path):
     info = own.info(SMALL)
     wrong = sealed(info, lower_bound=dataclasses.replace(info.best, value=info.best.value * 1.1))
-    own.infos = {SMALL: wrong}  # type: ignore[misc]
-    with pytest.raises(InputError, match="please report it"):
-        submit(own, SMALL, tmp_path / "far.json", by="Ada")
+    own.infos = {SMALL: wrong}
+    refused(submit, own, SMALL, tmp_path / "far.json", match="please report it", by="Ada")
 
 
-def test_exported_instances_can_be_read(tmp_path: Path) -> None:
+def test_exported_instances_can_be_read(tmp_path):
     infos = [library().info(name) for name in (SMALL, "services-012-1", "fleet-008xa100-1")]
     out = tmp_path / "new" / "out"
     export(library(), out, infos)
@@ -215,7 +204,7 @@ def test_exported_instances_can_be_read(tmp_path: Path) -> None:
     assert [entry["name"] for entry in index] == [info.name for info in infos]
 
 
-def test_a_renewal_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_a_renewal_goes_on_where_it_was(tmp_path):
     names = (SMALL, "services-005-1", "fleet-004xa100-1", "normal-25-2xa100-012-1", "reject-normal-25-1xa100-060-1")
     kept = ("name", "kind", "title", "goal", "spec", "source", "url", "question")
     unknown = dict.fromkeys(("gpu", "licence", "derivation"), "") | {"n": 0}
@@ -234,11 +223,10 @@ def test_a_renewal_goes_on_where_it_was(tmp_path: Path) -> None:
         assert verify(there, info.name) == []
         assert info.sha256 == library().info(info.name).sha256
         assert info.best.value >= library().info(info.name).best.value * (1 - 1e-6)
-    with pytest.raises(InputError, match="at least 1 s"):
-        renew(there, limit=0.5)
+    refused(renew, there, match="at least 1 s", limit=0.5)
 
 
-def test_a_renewal_seeks_a_better_certificate_for_the_plan_on_record(tmp_path: Path) -> None:
+def test_a_renewal_seeks_a_better_certificate_for_the_plan_on_record(tmp_path):
     """Here for one whose prices are as bad as can be; what is not better stays as it is."""
     name = "far-2xa100-2xa30-040-mixed-2"
     info = library().info(name)
@@ -256,24 +244,23 @@ def test_a_renewal_seeks_a_better_certificate_for_the_plan_on_record(tmp_path: P
     assert verify(there, name) == []
 
 
-def test_the_planner_pursues_the_goal_of_the_instance() -> None:
+def test_the_planner_pursues_the_goal_of_the_instance():
     name = "stream-1xa100-3x6-2"
     found = goal_of(library().info(name)).attempt(load(name), {}, 60.0, 1, "planner")
     assert found.value == pytest.approx(simulate(load(name), "planner", goal="flow").metrics.completion.mean)
 
 
-def test_migrations_that_are_none() -> None:
+def test_migrations_that_are_none():
     name = "fleet-008xa100-1"
     goal, state = goal_of(library().info(name)), load(name)
     for text, path in (('{"steps": 3}', "steps"), ('{"steps": [{"gpu": "0"}]}', r"steps\[0\].gpu"), ("[]", "object")):
-        with pytest.raises(InputError, match=path):
-            goal.read(state, {}, text, "plan.json")
+        refused(goal.read, state, {}, text, "plan.json", match=path)
     step = {"gpu": 0, "profile": "7g.40gb", "start": 0, "to_gpu": 1, "to_start": 0}
     far = goal.read(state, {}, json.dumps({"steps": [step]}), "")
     assert not goal.judge(state, far, library().info(name).question).valid
 
 
-def test_entries_that_make_no_sense() -> None:
+def test_entries_that_make_no_sense():
     """Told in a line, whatever is in them, even if they are sealed anew."""
     info = library().info(SMALL)
     nothing = dataclasses.replace(info.lower_bound, value=float("nan"))
@@ -289,37 +276,14 @@ def test_entries_that_make_no_sense() -> None:
         ({"spec": {"n": 0}}, "cannot be verified: n: must be at least 1 task"),
     ):
         there = Library()
-        there.infos = {SMALL: sealed(info, **changes)}  # type: ignore[misc]
+        there.infos = {SMALL: sealed(info, **changes)}
         assert any(problem in found for found in verify(there, SMALL))
     asked = {**library().info("day-04x12-1").question, "margin": -1}
-    there.infos = {services.name: sealed(services, goal="GPU-hours", question=asked)}  # type: ignore[misc]
+    there.infos = {services.name: sealed(services, goal="GPU-hours", question=asked)}
     assert any("margin" in found for found in verify(there, services.name))
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_digit_of_every_entry_counts(name: str) -> None:
-    """Each in the index, and many bits of the files of plan and certificate."""
-    info, rng = library().info(name), random.Random(name)
-    text = json.dumps({**dataclasses.asdict(info), "seal": ""}, sort_keys=True)
-    assert digest_of(text) == info.seal
-    for found in re.finditer(r"\d", text):
-        digit = (int(found[0]) + rng.randint(1, 9)) % 10
-        other = f"{text[: found.start()]}{digit}{text[found.end() :]}"
-        try:
-            again = json.dumps(json.loads(other), sort_keys=True)
-        except ValueError:
-            continue  # 01 is no number
-        assert digest_of(again) != info.seal or json.loads(other) == json.loads(text), other[found.start() - 40 :][:50]
-    for part in ("plans", "certificates"):
-        path, wanted = library().packed(part, name), library().text(part, name)  # type: ignore[arg-type]
-        for _ in range(40 if wanted else 0):
-            data = bytearray(path.read_bytes())
-            data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
-            with contextlib.suppress(lzma.LZMAError, UnicodeDecodeError):
-                assert lzma.decompress(bytes(data)).decode() == wanted  # or it is no file of that kind
-
-
-def test_files_that_are_damaged(tmp_path: Path) -> None:
+def test_files_that_are_damaged(tmp_path):
     shutil.copytree(DATA, tmp_path / "data")
     here = Library(tmp_path / "data")
     for data in (b"no xz", lzma.compress(b"{")):
@@ -332,5 +296,5 @@ def test_files_that_are_damaged(tmp_path: Path) -> None:
     assert verify(here, other) == ["cannot be verified: Input format not supported by decoder"]
     for text in ("", "{", "[]", "{}", *(f'{{"instances": {no}}}' for no in ("3", "[3]", '[{"name": "a", "x": 3}]'))):
         (tmp_path / "data" / "index.json").write_text(text)
-        with pytest.raises(InputError, match=r"(?s)index\.json" + ".*cannot be read" * ("name" in text)):
-            _ = Library(tmp_path / "data").infos
+        said = r"(?s)index\.json" + ".*cannot be read" * ("name" in text)
+        refused(lambda: Library(tmp_path / "data").infos, match=said)

@@ -1,7 +1,5 @@
 """A result of ``deploy``, or anything else, where a deployment is wanted: one line says what to give."""
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,19 +35,19 @@ WANTED = "must be a Deployment, for example the attribute deployment of a Deploy
         DEPLOYMENT.to_csv,
     ],
 )
-def test_only_deployments_are_deployments(call: Callable[[Any], object], wrong: object) -> None:
+def test_only_deployments_are_deployments(call, wrong):
     (problem,) = complaints(call, wrong)
     assert problem.startswith(f"deployment: {WANTED}")
 
 
-def test_nothing_is_written_for_a_result(tmp_path: Path) -> None:
+def test_nothing_is_written_for_a_result(tmp_path):
     assert WANTED in complaints(DEPLOYMENT.write, RESULT, tmp_path / "fleet.json")[0]
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("kind", ["Demand", "Deployment", "ProfileTable", "Batch", "Trace", "FleetState"])
 @pytest.mark.parametrize(("path", "told"), [(3, "3 (int)"), (None, "None (NoneType)"), ([], "[] (list)")])
-def test_only_paths_are_read(kind: str, path: object, told: str) -> None:
+def test_only_paths_are_read(kind, path, told):
     wanted = f"path: must be the name of a file, as str or Path, is {told}"
     assert complaints(face.read, getattr(face, kind), path) == [wanted]
 
@@ -87,14 +85,12 @@ def test_only_paths_are_read(kind: str, path: object, told: str) -> None:
         (lambda: change_script(RESULT), ["change: must be a ChangePlan, like plan_change().plan, is Deployment"]),
     ],
 )
-def test_each_argument_of_a_wrong_type_is_a_line_that_says_what_is_wanted(
-    call: Callable[[], object], expected: list[str]
-) -> None:
+def test_each_argument_of_a_wrong_type_is_a_line_that_says_what_is_wanted(call, expected):
     found = complaints(call)
     assert len(found) == len(expected)
     assert all(line.startswith(start) for line, start in zip(found, expected, strict=True)), found
 
 
-def test_any_iterable_of_parts_will_do() -> None:
+def test_any_iterable_of_parts_will_do():
     demand = face.Demand(iter([*DEMAND.services]), [*DEMAND.tables], iter(DEMAND.pools))
     assert (demand.services, demand.tables, demand.pools) == (DEMAND.services, DEMAND.tables, DEMAND.pools)

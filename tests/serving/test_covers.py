@@ -36,7 +36,7 @@ def cheapest_by_trial(covers: Covers, row: int, prices: np.ndarray) -> float:
     )
 
 
-def test_small_sets_are_all_there() -> None:
+def test_small_sets_are_all_there():
     """Of five kinds all sets of up to 7 instances: 12 choose 5 = 792 of them, each once."""
     sets = small_sets(5)
     assert sets.shape == (math.comb(12, 5), 5)
@@ -45,7 +45,7 @@ def test_small_sets_are_all_there() -> None:
     assert [0, 0, 0, 0, 0] in sets.tolist()
 
 
-def test_replicas_are_kept_to() -> None:
+def test_replicas_are_kept_to():
     demand = demand_of({"a": 5.0}, {"a": {1: 60.0}})
     demand = demand.replace(services=(replace(demand.services[0], min_replicas=12),))
     _, covers = covers_of(demand)
@@ -55,7 +55,7 @@ def test_replicas_are_kept_to() -> None:
 
 @given(demands(gpus=(A100, A30)), st.data())
 @settings(max_examples=60, deadline=None)
-def test_covers_serve_and_nothing_is_cheaper_than_least(demand: Demand, data: st.DataObject) -> None:
+def test_covers_serve_and_nothing_is_cheaper_than_least(demand, data):
     """Against trying everything; rates are small enough for that."""
     services = (replace(service, rate=min(service.rate, 12.0)) for service in demand.services)
     demand = demand.replace(services=tuple(services))
@@ -92,9 +92,7 @@ def wild_covers(draw: st.DrawFn) -> tuple[list[float], float, Covers]:
 
 @given(wild_covers(), st.data())
 @settings(max_examples=200, deadline=None)
-def test_throughputs_of_any_magnitude_against_exact_arithmetic(
-    drawn: tuple[list[float], float, Covers], data: st.DataObject
-) -> None:
+def test_throughputs_of_any_magnitude_against_exact_arithmetic(drawn, data):
     throughput, rate, covers = drawn
     price, kinds = st.sampled_from([0.0, 1e-22, 1e-12, 1 / 7, 1 / 3, 0.5, 1.0]), len(throughput)
     prices = data.draw(st.lists(price, min_size=kinds, max_size=kinds))
@@ -120,13 +118,13 @@ def test_throughputs_of_any_magnitude_against_exact_arithmetic(
         assert covers.least(np.array(prices))[0] <= float(best) * (1 + 1e-12)
 
 
-def test_what_costs_nothing_is_not_taken_by_the_million() -> None:
+def test_what_costs_nothing_is_not_taken_by_the_million():
     """A 1g that is free and answers a millionth of the rate: one 2g does what a million of them would."""
     covers = Covers(np.array([[1.0, 1e-6]]), np.array([1.0]), np.array([1]))
     assert covers.cheapest(np.array([0.25, 0.0])).tolist() == [[1, 0]]
 
 
-def test_many_kinds_and_services_are_looked_at_a_few_at_a_time() -> None:
+def test_many_kinds_and_services_are_looked_at_a_few_at_a_time():
     """All at once would be arrays of 78 MB."""
     covers = Covers(np.ones((10_000, 16)), np.full(10_000, 2.0), np.ones(10_000, dtype=np.int64))
     tracemalloc.start()

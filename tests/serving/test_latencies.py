@@ -38,31 +38,31 @@ POINTS = (
         ({"slo": 4.0}, 8),
     ],
 )
-def test_the_best_point_is_the_fastest_of_those_that_keep_every_slo(slos: dict[str, float], batch: int) -> None:
+def test_the_best_point_is_the_fastest_of_those_that_keep_every_slo(slos, batch):
     demand = chat(POINTS, **slos)
     assert [option.point.batch for option in demand.options[0]] == [batch]
 
 
-def test_points_of_a_front_are_not_dominated_in_any_latency() -> None:
+def test_points_of_a_front_are_not_dominated_in_any_latency():
     worse = Point(2, 16, 1, 1.9, 2.5, ttft=0.1, itl=0.010)
     unmeasured = Point(2, 4, 1, 1.8, 1.5)
     table = ProfileTable("chat", A30.name, (*POINTS, worse, unmeasured))
     assert front(table, 2) == (unmeasured, *POINTS)
 
 
-def test_an_unmeasured_latency_keeps_no_slo() -> None:
+def test_an_unmeasured_latency_keeps_no_slo():
     demand = chat((*POINTS, Point(2, 128, 1, 9.0, 1.0)), slo_itl=0.05)
     assert [option.point.batch for option in demand.options[0]] == [64]
     late = dataclasses.replace(demand.services[0], slo_itl=0.05)
     assert list(SloRule().too_slow(Point(2, 128, 1, 9.0, 1.0), late)) == [("itl", None, 0.05)]
 
 
-def test_an_slo_on_a_latency_that_no_point_has_is_refused() -> None:
+def test_an_slo_on_a_latency_that_no_point_has_is_refused():
     points = (Point(2, 8, 1, 2.0, 2.0, ttft=0.1),)
     assert wrong_paths(chat, points, slo_ttft=1.0, slo_itl=0.1) == ["services[0].slo_itl"]
 
 
-def test_the_limits_that_no_point_keeps_at_once_are_named() -> None:
+def test_the_limits_that_no_point_keeps_at_once_are_named():
     result = deploy(chat(POINTS, slo_ttft=0.2, slo_itl=0.009))
     assert result.status is Status.INFEASIBLE
     assert result.reason == (
@@ -72,10 +72,9 @@ def test_the_limits_that_no_point_keeps_at_once_are_named() -> None:
     )
 
 
-def test_the_validator_names_each_latency_that_is_too_long() -> None:
+def test_the_validator_names_each_latency_that_is_too_long():
     fast = chat(POINTS)
     deployment = deploy(fast).deployment
-    assert deployment is not None
     strict = chat(POINTS, slo_ttft=0.4, slo_itl=0.03)
     found = [violation.message for violation in validate(strict, deployment).violations]
     assert found == [
@@ -145,7 +144,7 @@ def fewest_gpus(demand: Demand) -> int | None:
     return None
 
 
-def test_exact_has_as_few_gpus_as_all_ways_together_and_no_heuristic_fewer() -> None:
+def test_exact_has_as_few_gpus_as_all_ways_together_and_no_heuristic_fewer():
     random = Random(39)
     heuristics = [method.name for method in DEPLOY_METHODS.entries if method.kind == "heuristic"]
     proven = limited = refused = 0

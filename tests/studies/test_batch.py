@@ -1,9 +1,7 @@
 """Studies: which runs they mean, what is done again, and what goes wrong on the way."""
 
 import json
-from pathlib import Path
 
-import pytest
 from study_parts import FAR, FIRST_FIT, SMALL, document, failing, method_that, problems, resumed
 
 from mig_opt import Batch, Task, generate_batch, get_gpu, solve
@@ -22,7 +20,7 @@ from mig_opt.studies import (
 from mig_opt.studies.studies import read_run, runs_of
 
 
-def test_every_combination_is_a_run(tmp_path: Path) -> None:
+def test_every_combination_is_a_run(tmp_path):
     drawn = GeneratedBatches(n=(3, 4), seeds=(0, 1, 2), gpu=("A30", "A100"), operation_costs=(True, False))
     methods = (FAR, MethodSettings("cp", time_limit=(1.0, None), workers=(1, 2)))
     study = Study((BundledBatch("rodinia-a30"), drawn), methods, repetitions=2, seed=10)
@@ -35,7 +33,7 @@ def test_every_combination_is_a_run(tmp_path: Path) -> None:
     assert all(read_run(json.loads(run.key)) == run for run in runs)
 
 
-def test_partitions_are_arguments(tmp_path: Path) -> None:
+def test_partitions_are_arguments(tmp_path):
     study = Study((GeneratedBatches(n=(5,)),), (FAR, MethodSettings("fixpart", partition=("7", "4+2+1"))))
     far_run, *runs = runs_of(study, tmp_path)
     assert {run.column: run.arguments["partition"] for run in runs} == {"fixpart, 7": "7", "fixpart, 4+2+1": "4+2+1"}
@@ -47,7 +45,7 @@ def test_partitions_are_arguments(tmp_path: Path) -> None:
     assert (alone.column, alone.key.endswith('"partition": "7"}')) == ("fixpart, 7", True)
 
 
-def test_partitions_are_checked_with_every_batch(tmp_path: Path) -> None:
+def test_partitions_are_checked_with_every_batch(tmp_path):
     BATCH.write(Batch((Task("wide", {4: 1.0}),), get_gpu("A30")), tmp_path / "wide.json")
     batches = [{"n": 3, "gpu": ["A30", "A100"]}, {"instance": "rodinia-a30"}, {"file": "wide.json"}, {"instance": "x"}]
     needs = "batches[0]: fixpart needs one; the partitions of A30-24GB are 4, 2+2, 2+1+1, 1+1+2, 1+1+1+1"
@@ -65,7 +63,7 @@ def test_partitions_are_checked_with_every_batch(tmp_path: Path) -> None:
         assert found[f"methods[0].{path}"].startswith(message)
 
 
-def test_a_run_is_of_the_batch_that_it_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_is_of_the_batch_that_it_names(tmp_path, monkeypatch):
     seen: list[Batch] = []
     method_that(monkeypatch, lambda batch, control: seen.append(batch))
     settings = GeneratedBatches(n=(5,), seeds=(3,), scaling=("GoodScaling",), times=("NarrowTimes",), gpu=("A30",))
@@ -74,7 +72,7 @@ def test_a_run_is_of_the_batch_that_it_names(tmp_path: Path, monkeypatch: pytest
     assert seen == [generate_batch(5, seed=3, scaling="GoodScaling", times="NarrowTimes", gpu="A30")]
 
 
-def test_a_study_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_study_is_resumed(tmp_path, monkeypatch):
     path = tmp_path / "rows.jsonl"
     found = resumed(SMALL, path)
     assert study_rows(SMALL, path) == found
@@ -82,7 +80,7 @@ def test_a_study_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     run_study(SMALL, path)  # nothing is left to do
 
 
-def test_rows_of_other_sources_are_done_again_or_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_other_sources_are_done_again_or_kept(tmp_path, monkeypatch):
     path, study = tmp_path / "rows.jsonl", Study((GeneratedBatches(n=(3,)),), (FAR,))
     run_study(study, path)
     monkeypatch.setattr("mig_opt.studies.studies.fingerprint", lambda: "other")
@@ -94,7 +92,7 @@ def test_rows_of_other_sources_are_done_again_or_kept(tmp_path: Path, monkeypatc
     assert len(path.read_text().splitlines()) == 2
 
 
-def test_a_method_that_crashes_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_method_that_crashes_is_a_row(tmp_path, monkeypatch):
     path, study = tmp_path / "rows.jsonl", Study((GeneratedBatches(n=(3,), seeds=(0, 1)),), (FAR,))
     with monkeypatch.context() as patch:
         method_that(patch, failing)
@@ -106,13 +104,13 @@ def test_a_method_that_crashes_is_a_row(tmp_path: Path, monkeypatch: pytest.Monk
     assert len(path.read_text().splitlines()) == 4
 
 
-def test_an_invalid_schedule_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_schedule_is_a_failure(monkeypatch):
     method_that(monkeypatch, lambda batch, control: control.report_plan(Schedule((), ())))
     (failure,) = run_study(Study((GeneratedBatches(n=(3,)),), (FAR,))).failures
     assert "returned an invalid schedule" in failure
 
 
-def test_fresh_runs_measure_memory() -> None:
+def test_fresh_runs_measure_memory():
     traces = (GeneratedTraces(("normal-25",), parameters={"jobs": (3,)}),)
     study = Study((GeneratedBatches(n=(3,)),), (FAR,), fresh=True, traces=traces, policies=(FIRST_FIT,))
     for row in run_study(study).rows:

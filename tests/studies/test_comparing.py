@@ -12,7 +12,7 @@ from mig_opt.studies import compare
 from mig_opt.studies.comparison import comparison_rows, comparison_to_csv, default_methods
 
 
-def test_compare() -> None:
+def test_compare():
     batches = {"rodinia": load("rodinia-a30"), "small": generate_batch(4)}
     found = compare(batches, ["far", "cp", "auto"])
     assert list(found.by_batch) == list(batches)
@@ -27,20 +27,20 @@ def test_compare() -> None:
     assert [line.split(",")[4] for line in text[1:]] == ["far", "cp"] * 2
 
 
-def test_compare_refuses_all_at_once() -> None:
+def test_compare_refuses_all_at_once():
     found = problems(lambda: compare({}, ["far", "fr"], time_limit=0, seed=-1, workers=0))
     assert set(found) == {"methods", "time_limit", "seed", "workers"}
     assert set(problems(lambda: compare({}, []))) == {"methods"}
 
 
-def test_every_heuristic_is_compared_by_default() -> None:
+def test_every_heuristic_is_compared_by_default():
     assert default_methods()[0] == "cp"
     assert "far" in default_methods()
     assert "brute-force" not in default_methods()
 
 
 @pytest.mark.parametrize("with_schedule", [True, False])
-def test_ctrl_c_keeps_what_was_compared(monkeypatch: pytest.MonkeyPatch, with_schedule: bool) -> None:
+def test_ctrl_c_keeps_what_was_compared(monkeypatch, with_schedule):
     runs = 0
 
     def interrupted(batch: Batch, control: Control[Schedule]) -> None:

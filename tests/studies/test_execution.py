@@ -4,14 +4,12 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
+from refusals import refused
 from study_jobs import Job, cluster_of_two, perform
 
-from mig_opt.errors import InputError
 from mig_opt.studies.environment import environment, fingerprint, peak_bytes, versions
 from mig_opt.studies.execution import SourcesChangedError, run_missing
 from mig_opt.studies.rows import Records, Row
@@ -46,7 +44,7 @@ def expect_every_deed(rows: list[Row[Job]]) -> None:
         assert row.environment["packages"]["numpy"]
 
 
-def test_here_one_by_one() -> None:
+def test_here_one_by_one():
     rows = done(numbered("end", "raise", "end"))
     assert [row.outcome.status for row in rows] == ["feasible", "crashed", "feasible"]
     assert rows[0].outcome.lower_bound == rows[2].outcome.lower_bound == os.getpid()
@@ -54,7 +52,7 @@ def test_here_one_by_one() -> None:
 
 @pytest.mark.deep
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_a_run_that_kills_its_process_is_a_row(jobs: int) -> None:
+def test_a_run_that_kills_its_process_is_a_row(jobs):
     rows = done(numbered(*DEEDS), jobs=jobs)
     expect_every_deed(rows)
     workers = {row.outcome.lower_bound for row in rows if row.outcome.makespan is not None}
@@ -64,13 +62,13 @@ def test_a_run_that_kills_its_process_is_a_row(jobs: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[str]:
+def cluster():
     with cluster_of_two() as scheduler:
         yield scheduler
 
 
 @pytest.mark.deep
-def test_on_a_cluster_of_two_processes(cluster: str) -> None:
+def test_on_a_cluster_of_two_processes(cluster):
     rows = done(numbered(*DEEDS, *["nap"] * 6), scheduler=cluster)
     expect_every_deed(rows[:7])
     workers = {row.outcome.lower_bound for row in rows[7:]}
@@ -79,7 +77,7 @@ def test_on_a_cluster_of_two_processes(cluster: str) -> None:
 
 
 @pytest.mark.deep
-def test_rows_of_a_cluster_are_written_one_by_one(cluster: str, tmp_path: Path) -> None:
+def test_rows_of_a_cluster_are_written_one_by_one(cluster, tmp_path):
     path = tmp_path / "rows.jsonl"
 
     def stop(row: Row[Job]) -> None:
@@ -93,37 +91,34 @@ def test_rows_of_a_cluster_are_written_one_by_one(cluster: str, tmp_path: Path) 
     assert len(done(numbered("end", "end"), scheduler=cluster, jobs=1)) == 2
 
 
-def test_workers_with_other_sources_are_refused(cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_with_other_sources_are_refused(cluster, monkeypatch):
     monkeypatch.setattr("mig_opt.studies.execution.fingerprint", os.getpid)
-    with pytest.raises(InputError, match=r"scheduler: the worker tcp://.* has other sources"):
-        done(numbered("end"), scheduler=cluster)
+    refused(done, numbered("end"), match=r"scheduler: the worker tcp://.* has other sources", scheduler=cluster)
 
 
-def test_a_scheduler_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scheduler_that_is_none(monkeypatch):
     pytest.importorskip("distributed")
     monkeypatch.setattr("mig_opt.studies.execution._CONNECTING_S", 0.1)
     wanted = r"scheduler: must be an address with a port, like tcp://10.0.0.1:8786"
     none = r"no Dask scheduler answers at 'tcp://127.0.0.1:9'"
     for address, message in (("tcp://127.0.0.1:9", none), ("nonsense", wanted), ("tcp://127.0.0.1", wanted)):
-        with pytest.raises(InputError, match=message):
-            done(numbered("end"), scheduler=address)
+        refused(done, numbered("end"), match=message, scheduler=address)
 
 
-def test_dask_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dask_is_optional(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(InputError, match=r"pip install 'mig-opt\[dask\]'"):
-        done(numbered("end"), scheduler="tcp://127.0.0.1:9")
+    refused(done, numbered("end"), match=r"pip install 'mig-opt\[dask\]'", scheduler="tcp://127.0.0.1:9")
 
 
 @pytest.mark.parametrize("jobs", [None, 1])
-def test_ctrl_c_ends_a_study_and_is_no_row(jobs: int | None) -> None:
+def test_ctrl_c_ends_a_study_and_is_no_row(jobs):
     rows: list[Row[Job]] = []
     with pytest.raises(KeyboardInterrupt):
         done(numbered("end", "interrupt", "end"), jobs=jobs, told=rows.append)
     assert [row.run.number for row in rows] == [0]
 
 
-def test_sources_that_change_end_a_study() -> None:
+def test_sources_that_change_end_a_study():
     records: Records[Job] = Records(None, Job.read)
     with pytest.raises(SourcesChangedError, match="sources have changed"):
         done(numbered("end"), records, now=lambda job: "g")
@@ -131,7 +126,7 @@ def test_sources_that_change_end_a_study() -> None:
 
 
 @pytest.mark.deep
-def test_a_worker_that_crashed_while_idle_costs_no_run() -> None:
+def test_a_worker_that_crashed_while_idle_costs_no_run():
     with contextlib.closing(WorkerPool()) as pool:
         first = pool.answer(perform, Job(0, "end"))
         (worker,) = pool._idle
@@ -142,7 +137,7 @@ def test_a_worker_that_crashed_while_idle_costs_no_run() -> None:
 
 
 @pytest.mark.deep
-def test_alone_is_a_fresh_process_each_time() -> None:
+def test_alone_is_a_fresh_process_each_time():
     outcomes = [alone(perform, Job(number)) for number in (0, 1)]
     assert len({os.getpid(), *(outcome.lower_bound for outcome in outcomes)}) == 3
     assert alone(perform, Job(0, "die")).status == "crashed"
@@ -150,7 +145,7 @@ def test_alone_is_a_fresh_process_each_time() -> None:
         alone(perform, Job(0, "interrupt"))
 
 
-def test_fingerprints_depend_on_versions_and_sources(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_fingerprints_depend_on_versions_and_sources(monkeypatch, tmp_path):
     plain = fingerprint()
     assert plain == fingerprint() != fingerprint(("pydantic",))
     source = tmp_path / "a.py"
@@ -162,7 +157,7 @@ def test_fingerprints_depend_on_versions_and_sources(monkeypatch: pytest.MonkeyP
     assert fingerprint() != plain
 
 
-def test_the_environment_says_what_ran() -> None:
+def test_the_environment_says_what_ran():
     here = environment()
     assert here["cores"] >= 1
     assert here["packages"] == versions(*here["packages"])
@@ -170,7 +165,7 @@ def test_the_environment_says_what_ran() -> None:
     assert (peak_bytes() or 0) > 2**24
 
 
-def test_a_worker_does_not_outlive_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_does_not_outlive_its_parent(monkeypatch):
     parents = iter([7, 7, 1])
     ended: list[int] = []
     monkeypatch.setattr(os, "getppid", lambda: next(parents))

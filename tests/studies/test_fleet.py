@@ -3,11 +3,8 @@
 import dataclasses
 import itertools
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
-from command_line import Command
 from online_worlds import job, trace
 from study_jobs import cluster_of_two
 from study_parts import FAR, FIRST_FIT, resumed, trace_document, two_jobs
@@ -34,7 +31,7 @@ SMALL = Study(
 )
 
 
-def test_every_combination_is_a_run(tmp_path: Path) -> None:
+def test_every_combination_is_a_run(tmp_path):
     thresholds = PolicySettings("fragmentation-aware", {"threshold": (0.2, 0.4, 0.6), "migration": (False,)})
     study = Study(
         traces=(
@@ -54,14 +51,14 @@ def test_every_combination_is_a_run(tmp_path: Path) -> None:
     assert all(read_run(json.loads(run.key)).key == run.key for run in runs)
 
 
-def test_cells_say_what_differs(tmp_path: Path) -> None:
+def test_cells_say_what_differs(tmp_path):
     costs = GeneratedTraces(("normal-25",), gpu=("A30", "A100"), operation_costs=(True, False))
     study = Study(traces=(costs, GeneratedTraces(("long-25",), parameters={"jobs": (9,)})), policies=(FIRST_FIT,))
     each = [f"normal-25, {gpu}{costs}" for gpu in ("A30", "A100") for costs in ("", ", no operation costs")]
     assert [run.cell for run in runs_of(study, tmp_path)] == [*each, "long-25, A100, jobs=9"]
 
 
-def test_a_row_says_all_of_a_simulation(tmp_path: Path) -> None:
+def test_a_row_says_all_of_a_simulation(tmp_path):
     path = tmp_path / "rows.jsonl"
     found = run_study(two_jobs(tmp_path), path, folder=tmp_path)
     (row,) = map(json.loads, path.read_text().splitlines())
@@ -82,7 +79,7 @@ def test_a_row_says_all_of_a_simulation(tmp_path: Path) -> None:
     assert line.wait.mean == pytest.approx(5.0)
 
 
-def test_jobs_that_wait_for_ever_are_a_result(tmp_path: Path) -> None:
+def test_jobs_that_wait_for_ever_are_a_result(tmp_path):
     TRACE.write(trace(job("a", 0.0, "1g.5gb", 10.0), job("b", 0.0, "7g.40gb", 5.0)), tmp_path / "t.json")
     static = PolicySettings("static", {"partition": ("4+3", "7")})
     study = Study(traces=(TraceFromFile("t.json"),), policies=(FIRST_FIT, static))
@@ -97,7 +94,7 @@ def test_jobs_that_wait_for_ever_are_a_result(tmp_path: Path) -> None:
     assert [entry.policies for entry in found.winners()] == [("first-fit",)] * 2
 
 
-def test_a_study_is_resumed(tmp_path: Path) -> None:
+def test_a_study_is_resumed(tmp_path):
     path = tmp_path / "rows.jsonl"
     found = resumed(SMALL, path)
     assert study_rows(SMALL, path).rows == found.rows
@@ -106,7 +103,7 @@ def test_a_study_is_resumed(tmp_path: Path) -> None:
 
 
 @pytest.mark.deep
-def test_a_cluster_gives_the_same(tmp_path: Path) -> None:
+def test_a_cluster_gives_the_same(tmp_path):
     study = Study(traces=(*two_jobs(tmp_path).traces, *SMALL.traces), policies=(FIRST_FIT,))
     here = run_study(study, folder=tmp_path)
     with cluster_of_two() as scheduler:
@@ -115,7 +112,7 @@ def test_a_cluster_gives_the_same(tmp_path: Path) -> None:
     assert [row.outcome.figures for row in there.rows] == [row.outcome.figures for row in here.rows]
 
 
-def test_methods_and_schedulers_share_a_study(tmp_path: Path) -> None:
+def test_methods_and_schedulers_share_a_study(tmp_path):
     path = tmp_path / "rows.jsonl"
     study = Study((GeneratedBatches(n=(3,)),), (FAR,), 2, traces=SMALL.traces, policies=SMALL.policies)
     found = run_study(study, path)
@@ -133,7 +130,7 @@ class Broken(Policy):
         raise ZeroDivisionError("broken")
 
 
-def test_a_scheduler_that_crashes_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scheduler_that_crashes_is_a_row(tmp_path, monkeypatch):
     monkeypatch.setattr(Method, "load", lambda entry: Broken)
     found = run_study(two_jobs(tmp_path), folder=tmp_path)
     assert found.failures == ["first-fit on two: ZeroDivisionError: broken"]
@@ -141,7 +138,7 @@ def test_a_scheduler_that_crashes_is_a_row(tmp_path: Path, monkeypatch: pytest.M
     assert (line.runs, line.complete, line.failed, line.makespan) == (1, 0, 1, None)
 
 
-def test_options_that_do_not_fit_the_trace_are_a_failure(tmp_path: Path) -> None:
+def test_options_that_do_not_fit_the_trace_are_a_failure(tmp_path):
     one_for_each = PolicySettings("static", {"partition": (("4+3", "7"),)})
     found = run_study(Study(traces=two_jobs(tmp_path).traces, policies=(one_for_each,)), folder=tmp_path)
     assert "partition: must be one for all GPUs or one for each, has 2" in found.failures[0]
@@ -154,7 +151,7 @@ def test_options_that_do_not_fit_the_trace_are_a_failure(tmp_path: Path) -> None
         (lambda log: log.operation_begin.__setitem__(0, 0.25), "violations: "),
     ],
 )
-def test_logs_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tamper: Any, message: str) -> None:
+def test_logs_are_checked(tmp_path, monkeypatch, tamper, message):
     def tampered(trace: Trace, policy: str, **options: object) -> Simulation:
         done = simulate(trace, policy, **options)
         tamper(done.log)
@@ -165,7 +162,7 @@ def test_logs_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tampe
     assert message in failure
 
 
-def test_what_beats_a_lower_bound_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_beats_a_lower_bound_is_a_failure(tmp_path, monkeypatch):
     def doubled(trace: Trace) -> TraceBounds:
         bounds = trace_bounds(trace)
         more = tuple(dataclasses.replace(bound, value=2 * bound.value) for bound in bounds.completion)
@@ -177,7 +174,7 @@ def test_what_beats_a_lower_bound_is_a_failure(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.deep
-def test_long_labels_in_a_narrow_terminal(narrow: Command, tmp_path: Path) -> None:
+def test_long_labels_in_a_narrow_terminal(narrow, tmp_path):
     """Lines of a label have 20 characters among the figures, and 40 in the last column. Both do the same to one job."""
     TRACE.write(trace(job("a", 0.0, "7g.40gb", 10.0)), tmp_path / "one.json")
     study = tmp_path / "study.json"

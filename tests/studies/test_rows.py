@@ -1,14 +1,13 @@
 """Rows in plain and in compressed files, and what becomes of them when they are packed."""
 
 import lzma
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from places import BENCH
+from refusals import refused
 from study_jobs import Job
 
-from mig_opt.errors import InputError
 from mig_opt.studies.rows import Outcome, Records, pack, packed, plain
 
 FINE = Outcome("feasible", 1.0, 5.0)
@@ -16,7 +15,7 @@ BETTER = Outcome("feasible", 1.0, 4.0)
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path):
     return tmp_path / "rows.jsonl"
 
 
@@ -30,7 +29,7 @@ def known(path: Path, number: int, sources: str = "f") -> Outcome | None:
 
 
 @pytest.mark.parametrize("name", [plain, packed])
-def test_packed_rows_are_read_and_new_ones_are_written_beside_them(path: Path, name: Callable[[Path], Path]) -> None:
+def test_packed_rows_are_read_and_new_ones_are_written_beside_them(path, name):
     """Either name stands for both files."""
     add(name(path), 1)
     add(name(path), 2)
@@ -46,7 +45,7 @@ def test_packed_rows_are_read_and_new_ones_are_written_beside_them(path: Path, n
     assert [known(path, number) for number in (1, 2, 3)] == [FINE, FINE, BETTER]
 
 
-def test_of_rows_of_the_same_run_the_latest_stays(path: Path) -> None:
+def test_of_rows_of_the_same_run_the_latest_stays(path):
     add(path, 1, FINE, "old")
     add(path, 1, BETTER, "new")
     assert pack(path) == 1
@@ -54,7 +53,7 @@ def test_of_rows_of_the_same_run_the_latest_stays(path: Path) -> None:
     assert known(path, 1, "old") is None
 
 
-def test_rows_of_two_places_are_merged(path: Path, tmp_path: Path) -> None:
+def test_rows_of_two_places_are_merged(path, tmp_path):
     """Those of the other place are decompressed to the end of the plain file, whichever of the two is younger."""
     other = tmp_path / "other.jsonl"
     for number in (2, 1):
@@ -70,7 +69,7 @@ def test_rows_of_two_places_are_merged(path: Path, tmp_path: Path) -> None:
     assert [known(path, number) for number in (1, 2, 3)] == [BETTER, FINE, FINE]
 
 
-def test_nothing_to_pack(path: Path) -> None:
+def test_nothing_to_pack(path):
     assert pack(path) == 0
     assert not packed(path).exists()
     add(path, 1)
@@ -80,7 +79,7 @@ def test_nothing_to_pack(path: Path) -> None:
     assert packed(path).stat().st_mtime_ns == before, "without new rows the file is not written again"
 
 
-def test_a_torn_last_line_is_not_packed(path: Path) -> None:
+def test_a_torn_last_line_is_not_packed(path):
     add(path, 1)
     path.write_text(path.read_text() + '{"run": {"num')
     assert pack(path) == 1
@@ -90,25 +89,23 @@ def test_a_torn_last_line_is_not_packed(path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "message"), [(b"no xz", "is no xz file"), (lzma.compress(b"{}\n"), "line 1: is no row")]
 )
-def test_a_packed_file_of_something_else_is_refused_and_kept(path: Path, data: bytes, message: str) -> None:
+def test_a_packed_file_of_something_else_is_refused_and_kept(path, data, message):
     packed(path).write_bytes(data)
     for use in (lambda: Records(path, Job.read), lambda: pack(path)):
-        with pytest.raises(InputError, match=message):
-            use()
+        refused(use, match=message)
     assert packed(path).read_bytes() == data
 
 
-def test_a_file_with_a_line_that_is_no_row_is_not_packed(path: Path) -> None:
+def test_a_file_with_a_line_that_is_no_row_is_not_packed(path):
     add(path, 1)
     path.write_text(path.read_text() + "{}\n")
-    with pytest.raises(InputError, match="line 2"):
-        pack(path)
+    refused(pack, path, match="line 2")
     assert path.exists()
     assert not packed(path).exists()
 
 
 @pytest.mark.skipif(not BENCH.is_dir(), reason="the tests run without the checkout")
-def test_committed_results_are_small() -> None:
+def test_committed_results_are_small():
     """Together below what a clone should have to fetch for them; plain rows of a study that runs do not count."""
     sizes = {path.name: path.stat().st_size for path in (BENCH / "results").rglob("*") if path.is_file()}
     committed = {name: size for name, size in sizes.items() if not name.endswith(".jsonl")}

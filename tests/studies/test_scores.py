@@ -6,9 +6,9 @@ import shutil
 import subprocess
 import sys
 import textwrap
-from pathlib import Path
 
 import pytest
+from refusals import refused
 from study_jobs import cluster_of_two
 
 from mig_opt.api.solve import solve
@@ -56,7 +56,7 @@ def failing(_: Batch, __: float) -> Schedule:
 
 
 @pytest.fixture
-def command(tmp_path: Path) -> str:
+def command(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(textwrap.dedent(SOLVER))
     return f"{sys.executable} {path} {{instance}} {{plan}}"
@@ -74,7 +74,7 @@ def command(tmp_path: Path) -> str:
         ("nothing", "no plan", "it printed nothing"),
     ],
 )
-def test_what_solvers_do(command: str, how: str, status: str, reason: str, tmp_path: Path) -> None:
+def test_what_solvers_do(command, how, status, reason, tmp_path):
     found = score(f"{command} {how}", names=[EASY], time_limit=60, output=tmp_path / "plans")
     (one,) = found.scores
     assert (one.status, one.valid, one.new_best) == (status, status == "valid", False)
@@ -83,18 +83,17 @@ def test_what_solvers_do(command: str, how: str, status: str, reason: str, tmp_p
     assert (tmp_path / "plans" / f"{EASY}.json").exists() == (status == "valid")
 
 
-def test_arguments_that_make_no_sense() -> None:
+def test_arguments_that_make_no_sense():
     """The others are among the commands whose output is on record."""
     for arguments, message in (
         ({"time_limit": 0}, "time_limit"),
         ({"names": [EASY], "methods": ["parvagpu"]}, "methods: unknown 'parvagpu'"),
         ({"kind": "nix"}, "kind: unknown 'nix'; known: batch, demand, trace, state"),
     ):
-        with pytest.raises(InputError, match=message):
-            score("sh {instance} {plan}", **arguments)
+        refused(score, "sh {instance} {plan}", match=message, **arguments)
 
 
-def test_a_function_beside_methods_of_our_own(tmp_path: Path) -> None:
+def test_a_function_beside_methods_of_our_own(tmp_path):
     found = score(far, names=TWO, time_limit=60, methods=["auto"], output=tmp_path, jobs=2)
     assert not found.interrupted
     mine, auto = sorted(found.lines, key=lambda line: line.solver)
@@ -107,7 +106,7 @@ def test_a_function_beside_methods_of_our_own(tmp_path: Path) -> None:
     assert again == {one.instance: one.value for one in found.scores if one.solver == "far"}
 
 
-def test_the_choice_of_instances() -> None:
+def test_the_choice_of_instances():
     classes = ["1 s", "10 s", "10 min", "open"]
     assert sum(len(chosen(library(), difficulty=name)) for name in classes) == len(chosen(library()))
     with pytest.raises(InputError) as caught:
@@ -118,7 +117,7 @@ def test_the_choice_of_instances() -> None:
         chosen(library(), difficulty="foo")
 
 
-def test_methods_run_on_the_instances_that_they_are_for(tmp_path: Path) -> None:
+def test_methods_run_on_the_instances_that_they_are_for(tmp_path):
     names = [EASY, "services-005-1", EASY]
     found = score("true {instance} {plan}", names=names, methods=["far", "far"], output=tmp_path)
     assert sorted((one.instance, one.solver, one.status) for one in found.scores) == [
@@ -146,22 +145,21 @@ def test_methods_run_on_the_instances_that_they_are_for(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_functions_of_the_main_program(program: str, told: str, tmp_path: Path) -> None:
+def test_functions_of_the_main_program(program, told, tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(f"from mig_opt import score\n{program.format(easy=EASY)}\n")
     done = subprocess.run([sys.executable, path], capture_output=True, text=True, check=False)
     assert told in done.stdout + done.stderr
 
 
-def test_functions_that_fail_or_cannot_be_found() -> None:
+def test_functions_that_fail_or_cannot_be_found():
     (one,) = score(failing, names=[EASY], time_limit=30).scores
     assert one.status == "crashed"
     assert "RuntimeError: no idea" in one.reason
-    with pytest.raises(InputError, match="at the top of a file"):
-        score(lambda batch, seconds: None, names=[EASY])  # type: ignore[arg-type, return-value]
+    refused(score, lambda batch, seconds: None, match="at the top of a file", names=[EASY])
 
 
-def test_a_new_best_is_told_and_kept(tmp_path: Path, command: str) -> None:
+def test_a_new_best_is_told_and_kept(tmp_path, command):
     """In a library whose best is worse than what FAR finds."""
     shutil.copytree(DATA, tmp_path / "data")
     info = library().info(EASY)
@@ -179,7 +177,7 @@ def test_a_new_best_is_told_and_kept(tmp_path: Path, command: str) -> None:
 
 
 @pytest.mark.deep
-def test_on_a_cluster(command: str, tmp_path: Path) -> None:
+def test_on_a_cluster(command, tmp_path):
     with cluster_of_two() as scheduler:
         found = score(f"{command} far", names=TWO, time_limit=30, output=tmp_path / "plans", scheduler=scheduler)
     assert sorted(one.instance for one in found.scores) == sorted(TWO)
@@ -187,7 +185,7 @@ def test_on_a_cluster(command: str, tmp_path: Path) -> None:
     assert len(list((tmp_path / "plans").iterdir())) == 2
 
 
-def test_a_folder_with_plans_of_all_sorts(tmp_path: Path) -> None:
+def test_a_folder_with_plans_of_all_sorts(tmp_path):
     """One that cannot be read hides none of the others."""
     good, garbage, folder, large = "services-005-1", EASY, "rodinia-a30", "far-1xa100-008-mixed-1"
     (tmp_path / f"{good}.json").write_text(Library().text("plans", good) or "")
@@ -200,7 +198,7 @@ def test_a_folder_with_plans_of_all_sorts(tmp_path: Path) -> None:
     assert statuses == {good: "valid", garbage: "garbage", folder: "garbage", large: "garbage"}
 
 
-def test_figures_of_a_score() -> None:
+def test_figures_of_a_score():
     def made(value: float | None, best: float) -> Score:
         return Score("a", value is not None, value, 9.0, None, best, False)
 

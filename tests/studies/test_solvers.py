@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
+from refusals import refused
 
-from mig_opt.errors import InputError
 from mig_opt.instances.bundled import DATA, library
 from mig_opt.studies import solvers, supervisor
 from mig_opt.studies.scores import Score, score
@@ -41,7 +41,7 @@ def running(mark: str) -> list[str]:
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="only Linux tells what runs")
 @pytest.mark.parametrize("end", ["exit 0", "exit 3", "sleep 60", "kill -9 $$"])
-def test_nothing_that_a_solver_begins_is_left(tmp_path: Path, end: str) -> None:
+def test_nothing_that_a_solver_begins_is_left(tmp_path, end):
     """Neither in the background, nor in a session of its own, nor below that."""
     seconds = f"3{os.getpid()}.{len(end)}"
     script = (
@@ -53,7 +53,7 @@ def test_nothing_that_a_solver_begins_is_left(tmp_path: Path, end: str) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="only Linux tells what runs")
-def test_nothing_is_left_when_the_process_that_asked_is_killed() -> None:
+def test_nothing_is_left_when_the_process_that_asked_is_killed():
     seconds = f"4{os.getpid()}.5"
     program = [sys.executable, "-I", "-S", supervisor.__file__]
     with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -68,7 +68,7 @@ def test_nothing_is_left_when_the_process_that_asked_is_killed() -> None:
 
 
 @pytest.mark.parametrize("sign", ["KILL", "STOP"])
-def test_a_solver_that_turns_on_who_watches_it(sign: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_solver_that_turns_on_who_watches_it(sign, monkeypatch):
     """It ends with that one, and the run with both."""
     monkeypatch.setattr(solvers, "_ANSWER_S", 0.5)
     seconds = f"5{os.getpid()}.{len(sign)}"
@@ -80,9 +80,7 @@ def test_a_solver_that_turns_on_who_watches_it(sign: str, monkeypatch: pytest.Mo
     assert running(seconds) == []
 
 
-def test_a_method_of_our_own_ends_in_time_however_long_it_took_to_begin(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_method_of_our_own_ends_in_time_however_long_it_took_to_begin(tmp_path, monkeypatch):
     begin = time.monotonic()
     given = ["method", "auto", "far-4xa100-040-good-1", str(DATA), 600.0, str(tmp_path / "plan.json"), begin - 599]
     monkeypatch.setattr(sys, "argv", ["", json.dumps(given)])
@@ -91,7 +89,7 @@ def test_a_method_of_our_own_ends_in_time_however_long_it_took_to_begin(
     assert time.monotonic() - begin < 300
 
 
-def test_floods(tmp_path: Path) -> None:
+def test_floods(tmp_path):
     """Of endless output the last line is kept; a plan without end, or with too much, is none."""
     for script, limit, told in (
         ("yes nonsense", 1, ("timeout", "had to be ended after 1 s")),
@@ -107,7 +105,7 @@ def test_floods(tmp_path: Path) -> None:
     assert scored(tmp_path, 'cat /dev/zero > "$2"', limit=20).status == "crashed"
 
 
-def test_plans_that_are_nearly_right(tmp_path: Path) -> None:
+def test_plans_that_are_nearly_right(tmp_path):
     """Figures that are none, and the plan of another instance."""
     best = json.loads(library().text("plans", EASY) or "")
     for key, value, status in (
@@ -130,14 +128,13 @@ def test_plans_that_are_nearly_right(tmp_path: Path) -> None:
         assert scored(tmp_path, f"cp '{tmp_path}/marked.json' \"$2\"").status == "valid"
 
 
-def test_commands_that_are_none(tmp_path: Path) -> None:
+def test_commands_that_are_none(tmp_path):
     for command, message in (
         ("no-such-program {instance} {plan}", "no-such-program is no program that can be run here"),
         ("./mine.sh {instance} {plan}", r"\./mine.sh is no program that can be run here"),
         ("sh 'mine.sh {instance} {plan}", "is no command: No closing quotation"),
     ):
-        with pytest.raises(InputError, match=message):
-            score(command, names=[EASY], output=tmp_path / "plans")
+        refused(score, command, match=message, names=[EASY], output=tmp_path / "plans")
     assert not (tmp_path / "plans").exists()
     (one,) = score("{instance} {plan}", names=[EASY], output=tmp_path / "plans").scores
     assert (one.status, "cannot be run: Permission denied" in one.reason) == ("crashed", True)

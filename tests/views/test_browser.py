@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import tiny
-from browser import start_browser
+from browser import Browser, start_browser
 from charts import top_down
 from command_line import MODULE
 from online_worlds import NO_COSTS, Scripted, job, place, trace
@@ -45,7 +45,7 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Opened]:
     assert browser.errors() == []
 
 
-def test_a_task_says_where_and_when_it_runs(opened: Opened) -> None:
+def test_a_task_says_where_and_when_it_runs(opened):
     browser = opened(tiny.BATCH, tiny.BEST, lower_bound=6.34)
     for run in tiny.BEST.runs:
         hint = browser.hint(0, run.task)
@@ -67,7 +67,7 @@ def test_the_page_that_the_command_line_writes(browser, tmp_path):
     assert browser.errors() == []
 
 
-def test_the_wheel_zooms_and_dragging_moves(opened: Opened) -> None:
+def test_the_wheel_zooms_and_dragging_moves(opened):
     browser = opened(tiny.BATCH, tiny.BEST)
     whole = browser.view(0)
     at = browser.place(0, tiny.BEST.runs[0].task)
@@ -97,7 +97,7 @@ def test_a_thousand_tasks_on_sixteen_gpus(browser, tmp_path):
     assert browser.errors() == []
 
 
-def test_names_are_text_whatever_is_in_them(opened: Opened) -> None:
+def test_names_are_text_whatever_is_in_them(opened):
     name = "</script><b>x</b> @facts $x {{y}}"
     batch, schedule = top_down("A30", [name, "other"])
     browser = opened(batch, schedule, title=name)
@@ -105,12 +105,12 @@ def test_names_are_text_whatever_is_in_them(opened: Opened) -> None:
     assert browser.run("return document.querySelector('h1').textContent") == name
 
 
-def test_an_execution_has_plan_and_measurement(opened: Opened) -> None:
+def test_an_execution_has_plan_and_measurement(opened):
     browser = opened(tiny.BATCH, tiny.BEST, tiny.BEST)
     assert "plan, slice" in browser.hint(0, tiny.BEST.runs[0].task)
 
 
-def test_a_segment_says_what_it_serves(opened: Opened) -> None:
+def test_a_segment_says_what_it_serves(opened):
     segments = (
         Segment("chat", 0, "3g.40gb", 0, batch=8, processes=2, throughput=410.0, latency=0.04),
         Segment("search", 0, "1g.10gb", 4, batch=4, processes=1, throughput=60.0, latency=0.01),
@@ -123,7 +123,7 @@ def test_a_segment_says_what_it_serves(opened: Opened) -> None:
     assert "chat · 3g.40gb" in browser.labels(0)
 
 
-def test_a_simulation_says_which_job_moved(opened: Opened) -> None:
+def test_a_simulation_says_which_job_moved(opened):
     world = trace(job("one", 0.0, "2g.10gb", 10.0), job("two", 1.0, "4g.20gb", 6.0), gpus=2, costs=NO_COSTS)
     steps = [(3.0, lambda cluster: cluster.migrate(0, 1, place("2g.10gb@2")))]
     moved = simulate(world, Scripted({"one": (0, "2g.10gb@4"), "two": (0, "4g.20gb@0")}, steps))
@@ -134,7 +134,7 @@ def test_a_simulation_says_which_job_moved(opened: Opened) -> None:
     assert "done" in browser.hint(1, "two")
 
 
-def test_a_narrow_window_cuts_no_legend(opened: Opened) -> None:
+def test_a_narrow_window_cuts_no_legend(opened):
     one = ServiceLatencies("service", 0.05, 100, 1, 0.01, (0.0, 0.03), 50, 1, 0, *[0.05] * 6, ((0.06, 1),))
     services = tuple(dataclasses.replace(one, name=f"service-{number}") for number in range(7))
     browser = opened(RequestSimulation(services, (), "poisson", "uniform", 10.0, 1.0, 0, 0.1))
@@ -145,7 +145,7 @@ def test_a_narrow_window_cuts_no_legend(opened: Opened) -> None:
     assert narrow["height"] == wide["height"]
 
 
-def test_latencies_open(opened: Opened) -> None:
+def test_latencies_open(opened):
     quantiles = (0.01, 0.01, 0.02, 0.03, 0.04, 0.05)
     bins = ((0.01, 60), (0.02, 39), (0.06, 1))
     service = ServiceLatencies("chat", 0.05, 100, 1, 0.01, (0.0, 0.03), 50, 1, 0, *quantiles, bins)

@@ -20,7 +20,7 @@ NAMES = [family.name for family in trace_families()]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_family(name: str) -> None:
+def test_every_family(name):
     family = get_trace_family(name)
     assert family.description
     assert family.source
@@ -41,7 +41,7 @@ def gaps(trace: Trace) -> list[float]:
 
 
 @pytest.mark.parametrize(("name", "gap"), [("normal-25", 25), ("long-50", 50)])
-def test_fragmentation(name: str, gap: int) -> None:
+def test_fragmentation(name, gap):
     trace = generate_trace(name, jobs=4000)
     # The mean and the deviation of exponential gaps are equal; 4000 of them are within 5 % with near certainty.
     assert statistics.mean(gaps(trace)) == pytest.approx(gap, rel=0.08)
@@ -55,7 +55,7 @@ def test_fragmentation(name: str, gap: int) -> None:
         assert job.memory_gb is None
 
 
-def test_long_lengths_are_the_top_half() -> None:
+def test_long_lengths_are_the_top_half():
     normal, long = ([job.work for job in generate_trace(f"{name}-25", jobs=4000).jobs] for name in ("normal", "long"))
     assert statistics.median(normal) == pytest.approx(90, rel=0.06)
     assert min(long) >= 90.0
@@ -66,13 +66,13 @@ def test_long_lengths_are_the_top_half() -> None:
 
 
 @pytest.mark.deep
-def test_the_normal_workload_loads_four_gpus_as_is_said() -> None:
+def test_the_normal_workload_loads_four_gpus_as_is_said():
     for name, load in (("normal-25", 0.53), ("long-25", 0.89)):
         assert describe_trace(generate_trace(name, jobs=20_000)).load == pytest.approx(load, abs=0.05)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2, 1.0])
-def test_pcie_mix(share: float) -> None:
+def test_pcie_mix(share):
     trace = generate_trace("pcie-60", pcie_share=share)
     kinds = Counter((job.name.split("-")[1], job.pcie_gbps, job.sensitivity) for job in trace.jobs)
     bound = round(1400 * share)
@@ -86,7 +86,7 @@ def test_pcie_mix(share: float) -> None:
     assert all(25 <= job.work <= 75 for job in trace.jobs)
 
 
-def test_pcie_jobs_on_larger_instances() -> None:
+def test_pcie_jobs_on_larger_instances():
     """The same jobs; half of them also have seconds for all larger sizes, by the square root of the sizes."""
     plain = generate_trace("pcie-4", sizes="1,2,4", seed=3).jobs
     flexible = generate_trace("pcie-4", sizes="1,2,4", seed=3, larger=0.5, larger_gain=0.5).jobs
@@ -101,7 +101,7 @@ def test_pcie_jobs_on_larger_instances() -> None:
     assert generate_trace("pcie-4", larger=1.0).jobs[5].times.keys() == {1, 2, 3, 4, 7}
 
 
-def test_pcie_load_and_sizes() -> None:
+def test_pcie_load_and_sizes():
     trace = generate_trace("pcie-4", jobs=20_000, load=0.5, sizes="1,2,4", spread=0)
     assert describe_trace(trace).load == pytest.approx(0.5, rel=0.05)
     assert {job.profile for job in trace.jobs} == {"1g.5gb", "2g.10gb", "4g.20gb"}
@@ -127,7 +127,7 @@ def test_pcie_load_and_sizes() -> None:
         ("ml3", {"3g.20gb": 18}),
     ],
 )
-def test_memory_mixes(name: str, counts: dict[str, int]) -> None:
+def test_memory_mixes(name, counts):
     """The tightest fit of each job, by memory."""
     trace = generate_trace(f"migm-{name}")
     tightest = {4.0: "1g.5gb", 3.5: "1g.5gb", 4.7: "1g.5gb", 16.0: "3g.20gb", 32.0: "7g.40gb"}
@@ -139,7 +139,7 @@ def test_memory_mixes(name: str, counts: dict[str, int]) -> None:
     ("name", "jobs", "fails_at"), [("flan-t5-train", 4, 41), ("flan-t5", 6, 27), ("qwen2", 1, 94), ("llama3", 1, 72)]
 )
 @pytest.mark.parametrize("noise", [0.0, 0.05, 1.0])
-def test_growing_memory_fails_where_it_is_printed(name: str, jobs: int, fails_at: int, noise: float) -> None:
+def test_growing_memory_fails_where_it_is_printed(name, jobs, fails_at, noise):
     trace = generate_trace(f"migm-{name}", noise_gb=noise)
     assert len(trace.jobs) == jobs
     iterations: Any = next(p.default for p in get_trace_family(f"migm-{name}").parameters if p.name == "iterations")
@@ -151,7 +151,7 @@ def test_growing_memory_fails_where_it_is_printed(name: str, jobs: int, fails_at
         assert [share for share, _ in job.memory_growth] == [step / iterations for step in range(iterations)]
 
 
-def test_streams_of_batches() -> None:
+def test_streams_of_batches():
     trace = generate_trace("far-stream", batches=3, tasks=4, mean_gap=50.0, gpu="A30")
     arrivals = Counter(job.arrival for job in trace.jobs)
     assert list(arrivals.values()) == [4, 4, 4]
