@@ -67,8 +67,8 @@ _MAX_TASKS_OF_FEW_SETS = 10
 and is not tried again if it has found nothing."""
 
 _LEAST_GPUS_OF_MANY_PARTITIONS = 4
-"""Number of GPUs from which on partitions are frequent near the bound if sets are many, as it is the exponent. With three
-of them the local search is ahead."""
+"""Number of GPUs from which on partitions are frequent near the bound if sets are many, as it is the exponent. With
+three of them the local search is ahead."""
 
 _MOST_EFFORT = 64
 """Effort at which partitions into sets end: the first one has 1."""
