@@ -7,6 +7,7 @@ wanted, anything with its attributes will do, None for those that are wrong by t
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Any
 
 from mig_opt.errors import Problem
@@ -31,8 +32,10 @@ def model_problems(gpu: Any) -> Iterator[Problem]:
         for _, other in placed[: index + 1]:
             if clash := _clash(one, other):
                 yield Problem(f"{path}.starts", f"{clash} {_OVERLAP}")
-    needed = ("compute_slices", "memory_slices", "memory_gb", "starts", "attributes")
-    if gpu.profiles and all(each and None not in [getattr(each, key) for key in needed] for each in gpu.profiles):
+    keys = ("compute_slices", "memory_slices", "memory_gb", "attributes")
+    values = [value for _, each in profiles for value in attrgetter(*keys)(each)]
+    values += [start for _, each in profiles for start in each.starts or (None,)]
+    if profiles and None not in values and len(profiles) == len(gpu.profiles):
         yield from _without_plain(gpu)
     if gpu.operation_costs and gpu.profiles and all(each and each.compute_slices for each in gpu.profiles):
         yield from operation_problems(gpu, gpu.operation_costs, "operation_costs")

@@ -56,15 +56,10 @@ class FilledMember(NamedTuple):
         """Indices of all tasks in it."""
         return [task for task, _ in self.own] + [task for member in self.inside for task in member.tasks]
 
-    @property
-    def member(self) -> Member:
-        """The same without tasks."""
-        return Member(self.branch, self.use, layout_of(self.inside))
-
 
 def layout_of(members: Sequence[FilledMember]) -> Layout:
     """Return the layout of members beside each other."""
-    return tuple(filled.member for filled in members)
+    return tuple(Member(filled.branch, filled.use, layout_of(filled.inside)) for filled in members)
 
 
 def grain_of(branches: Branches, most: int, grains: int) -> int:

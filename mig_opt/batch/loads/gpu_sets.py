@@ -157,17 +157,13 @@ class GpuSetListing:
             self._known[layout] = LayoutTree(self._part, self._branches, [layout]).rows()
         return self._known[layout]
 
-    def _listed(self, at: int, needed: int, expired: Callable[[], bool]) -> TaskSets | None:
-        tree = LayoutTree(self._part, self._branches, [self.layouts[at]])
-        listed = TaskSets(
-            tree, self._tasks._replace(raised_by=0), self._most, may_be_empty=not self._all_used, needed=needed
-        )
-        return listed if listed.fill(expired) else None
-
     def places(self, tasks: int, layout: int) -> list[tuple[int, int]]:
         """Return each task of a set that was listed with a layout, and its place on the first GPU."""
         value = sum(int(self._tasks.prices[task]) for task in members(tasks))
-        listed = self._listed(layout, value, lambda: False)
-        assert listed is not None
+        tree = LayoutTree(self._part, self._branches, [self.layouts[layout]])
+        listed = TaskSets(
+            tree, self._tasks._replace(raised_by=0), self._most, may_be_empty=not self._all_used, needed=value
+        )
+        listed.fill(lambda: False)
         choice = next(listed.assignments_of(tasks))
         return [(task, place) for place, own in choice for task in members(own)]

@@ -71,13 +71,6 @@ class PricedTasks(NamedTuple):
         _add_to_values(self.times[profile], self.prices, raised, np.empty_like(raised))
         return raised
 
-    def added(self, profile: int, table: Table) -> Table:
-        """Return values with tasks of one more placement, for each subset of the first tasks (see fill_knapsack)."""
-        rows = np.empty((len(self.prices) + 1, len(table)), np.int32)
-        rows[0] = table
-        fill_knapsack(np.ascontiguousarray(self.times[profile, :, np.newaxis]), self.prices, rows)
-        return rows
-
 
 def priced_tasks(
     batch: IntegerBatch, branches: Branches, prices: npt.NDArray[np.floating], at_most: int, grain: int
@@ -124,27 +117,21 @@ class _Listing:
         self._known: dict[tuple[Member, Path], Table] = {}
         self._members: dict[int, list[Member]] = {}
 
-    @property
-    def best_value(self) -> int:
-        """The best value of a GPU."""
-        return max((int(table[-1]) for table, _ in self.layouts(0, bound_only=True)), default=0)
-
-    def layouts(self, needed: int, *, bound_only: bool = False) -> Iterator[tuple[Table, Layout]]:
-        """Yield the layouts with this value at least; or instead one entry for each order, which no layout exceeds."""
+    def layouts(self, needed: int) -> Iterator[tuple[Table, Layout]]:
+        """Yield the layouts with this value at least."""
         for order in self._branches.orders:
             if len(order) != 1:
-                for table, layout in self._beside(order, Path(), None, needed, bound_only):
-                    yield table, layout
+                yield from self._beside(order, Path(), None, needed)
                 continue
             for at in order:
                 branch = self._branches.branches[at]
                 for use, inside in itertools.product(branch.uses, branch.orders):
                     own = self._added(use, np.zeros(self._tasks.grains + 1, np.int32))
-                    for table, layout in self._beside(inside, Path().through(use), own, needed, bound_only):
+                    for table, layout in self._beside(inside, Path().through(use), own, needed):
                         yield self._added(use, table), (Member(at, use, layout),)
 
     def _beside(
-        self, order: Sequence[int], around: Path, own: Table | None, needed: int, bound_only: bool
+        self, order: Sequence[int], around: Path, own: Table | None, needed: int
     ) -> Iterator[tuple[Table, Layout]]:
         """Yield members beside each other that have enough value, with what is around them if that is given."""
         choices = [
@@ -163,7 +150,7 @@ class _Listing:
         def choose(place: int, table: Table, layout: Layout) -> Iterator[tuple[Table, Layout]]:
             if not enough(_sum(table, rest[place])):
                 return
-            if bound_only or place == len(choices):
+            if place == len(choices):
                 yield _sum(table, rest[place]), layout
                 return
             for more, member in choices[place]:
@@ -246,4 +233,8 @@ class LayoutValues:
 
         It is given for each number of the last tasks, and each number of grains that are left for them and all else.
         """
-        return self._backwards.added(self._nodes[at].profile, self.outside[at][::-1])
+        tasks, table = self._backwards, self.outside[at][::-1]
+        rows = np.empty((len(tasks.prices) + 1, len(table)), np.int32)
+        rows[0] = table
+        fill_knapsack(np.ascontiguousarray(tasks.times[self._nodes[at].profile, :, np.newaxis]), tasks.prices, rows)
+        return rows

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -173,15 +174,8 @@ def number_of_layouts(branches: Branches) -> int:
     """Return how many layouts a GPU has."""
     counts: list[int] = []
     for branch in branches.branches:
-        counts.append(len(branch.uses) * sum(_product(counts, order) for order in branch.orders))
-    return sum(_product(counts, order) for order in branches.orders)
-
-
-def _product(counts: Sequence[int], order: Sequence[int]) -> int:
-    product = 1
-    for at in order:
-        product *= counts[at]
-    return product
+        counts.append(len(branch.uses) * sum(math.prod(counts[at] for at in order) for order in branch.orders))
+    return sum(math.prod(counts[at] for at in order) for order in branches.orders)
 
 
 def whole_layout(branches: Branches) -> Layout:

@@ -181,22 +181,14 @@ class TaskSets:
         if expired() or sum(map(len, found)) > self._most:
             raise _TooManySetsError
 
-    @property
-    def root(self) -> Sets:
-        """Sets of the root, if they are listed."""
-        return self._sets[-1] if self._sets else _shortest([])
-
     def assignments_of(self, tasks: int) -> Iterator[Choice]:
         """Yield each assignment of a set of the root: pairs of a place and its tasks, as bits."""
-        yield from self._branch(len(self._tree.nodes) - 1, tasks, self._tasks.at_most)
+        return self._branch(len(self._tree.nodes) - 1, tasks, self._tasks.at_most)
 
     def assignments(self, expired: Callable[[], bool] = lambda: False) -> Iterator[list[int]]:
         """Yield each assignment within the limit, as the place of each task, until ``expired``."""
         self._expired = expired
-        if not self._sets:
-            return
-        for choice in self._branch(len(self._tree.nodes) - 1, self._everything, self._tasks.at_most):
-            yield places_of_tasks(choice)
+        return map(places_of_tasks, self.assignments_of(self._everything) if self._sets else ())
 
     def _branch(self, at: int, tasks: int, at_most: int) -> Iterator[Choice]:
         """Yield pairs of a place and its tasks, so that a branch runs exactly these tasks within some ticks."""

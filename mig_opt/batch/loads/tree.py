@@ -103,36 +103,26 @@ class LoadTree:
         return branches[0]
 
     def _split(self, one: int, two: int) -> int:
-        waits = (*self._first_creations(one, two), *self._last_destructions(one, two))
+        waits = self._waits(one, two)
         return self._add("split", (self.nodes[one].shape, self.nodes[two].shape, *waits), -1, one, two, *waits)
 
-    def _sides(self, one: int, two: int) -> tuple[list[Place[int]], list[Place[int]], bool]:
-        """Return the places of two branches; True if they are on one GPU whose operations follow each other."""
-        sides = [[self._problem.places[at] for at in self.places_below(node)] for node in (one, two)]
-        gpus = {place.gpu for side in sides for place in side}
-        return sides[0], sides[1], len(gpus) == 1 and not self._problem.batch.parallel_operations
-
-    def _first_creations(self, one: int, two: int) -> tuple[int, int]:
-        """Return the ticks that the slices of each of two branches lose if the other one comes first.
+    def _waits(self, one: int, two: int) -> tuple[int, int, int, int]:
+        """Return the ticks that the slices of each of two branches lose if the other comes first, or is cleared later.
 
         When the first instance in either branch is created there is nothing on the slices of the other one, nor can
-        there be anything wider; and the driver creates nothing for them meanwhile.
+        there be anything wider; and the driver creates nothing for them meanwhile. When the last instance in either
+        branch is destroyed, before something wider comes, there is nothing on the slices of the other one any more.
+        Only live instances make sure that there was something before.
         """
-        first, second, in_turn = self._sides(one, two)
-        if not in_turn or first[0].gpu in self._gpus_in_use:
-            return 0, 0
-        return min(place.create for place in second), min(place.create for place in first)
-
-    def _last_destructions(self, one: int, two: int) -> tuple[int, int]:
-        """Return the ticks that the slices of each of two branches lose if the other is cleared later.
-
-        That is so before something wider comes: when the last instance in either branch is destroyed there is nothing
-        on the slices of the other one any more. Only live instances make sure that there was something before.
-        """
-        first, second, in_turn = self._sides(one, two)
-        if not in_turn or not all(any(place.free is not None for place in side) for side in (first, second)):
-            return 0, 0
-        return min(place.destroy for place in second), min(place.destroy for place in first)
+        first, second = ([self._problem.places[at] for at in self.places_below(node)] for node in (one, two))
+        if self._problem.batch.parallel_operations or len({place.gpu for place in (*first, *second)}) > 1:
+            return 0, 0, 0, 0
+        creations = destructions = 0, 0
+        if first[0].gpu not in self._gpus_in_use:
+            creations = min(place.create for place in second), min(place.create for place in first)
+        if all(any(place.free is not None for place in side) for side in (first, second)):
+            destructions = min(place.destroy for place in second), min(place.destroy for place in first)
+        return *creations, *destructions
 
     def _add(self, kind: Kind, alike: tuple[object, ...], *fields: int) -> int:
         """Add a node with the fields from its place on; ``alike`` is what nodes of its shape share."""

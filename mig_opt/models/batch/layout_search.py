@@ -16,16 +16,16 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from ortools.sat.python import cp_model
 
 from mig_opt.batch.integer_batch import IntegerBatch
-from mig_opt.batch.loads.branches import Branches, branches_of
+from mig_opt.batch.loads.branches import branches_of
 from mig_opt.batch.loads.layout_bounds import fractional_bound
 from mig_opt.batch.loads.layout_values import OpenLayout
 from mig_opt.batch.loads.layouts import MAX_LAYOUTS, Layout, LayoutTree, layouts_in, number_of_layouts
-from mig_opt.batch.loads.subsets import Table
 from mig_opt.batch.loads.tree import task_ticks
 from mig_opt.models.batch.block_search import BlockSearch, M
 from mig_opt.models.batch.bounded_layouts import FINE_DESCENTS, BoundedLayout, BoundedLayouts, bound_layouts
@@ -134,7 +134,8 @@ class _LayoutSearch:
                 gap, gained = search.upper - search.lower, control.clock
                 continue
             within = [layout for layout in layouts if layout.lower < self._priced]
-            if self._bounded is not None and len(within) < _MIN_LAYOUTS and self._priced < self._most_priced:
+            most_priced = min(search.lower + 2 * self._step, search.upper)
+            if self._bounded is not None and len(within) < _MIN_LAYOUTS and self._priced < most_priced:
                 self._price(self._bounded, layouts)
             else:
                 layout = min(within or layouts, key=self._rank)
@@ -152,9 +153,17 @@ class _LayoutSearch:
             branches = branches_of(problem)
             orders = (layouts_in(branches, order) for order in branches.orders if order)
             ticks = np.ascontiguousarray(task_ticks(problem, branches.places).T)
-            possible = _PossibleChoices(problem, branches, ticks, self._search.upper - 1)
-            layouts = filter(possible, itertools.chain.from_iterable(orders))
-            every = (OpenLayout(0, layout) for layout in layouts)
+            without_waits, at_most, known = replace(branches, wait=0), self._search.upper - 1, dict[Any, bool]()
+
+            def possible(layout: Layout) -> bool:
+                """Return True if divided tasks leave its placements, in whatever order they are first created."""
+                choice = _choice_of(layout)
+                if choice not in known:
+                    tree = LayoutTree(problem, without_waits, [layout])
+                    known[choice] = fractional_bound(tree, ticks, at_most) <= at_most
+                return known[choice]
+
+            every = (OpenLayout(0, layout) for layout in filter(possible, itertools.chain.from_iterable(orders)))
             found = bound_layouts(self._search, branches, every, ticks, lambda: self._left)
         return found
 
@@ -168,11 +177,6 @@ class _LayoutSearch:
     def _step(self) -> int:
         gap = self._search.upper - self._search.lower
         return max(1, min(gap // _STEPS, int(self._search.lower * _LONGEST_STEP)))
-
-    @property
-    def _most_priced(self) -> int:
-        """Ticks for which dual prices are sought at most, before the layouts are worked on."""
-        return min(self._search.lower + 2 * self._step, self._search.upper)
 
     def _price(self, bounded: BoundedLayouts, layouts: Sequence[BoundedLayout]) -> None:
         """Look for dual prices that rule out the layouts with the least bounds."""
@@ -237,23 +241,6 @@ class _LayoutSearch:
             # Its operations may still take longer than its paths tell.
             self._least = min(self._least, outcome.bound)
         return outcome.proven or outcome.infeasible
-
-
-class _PossibleChoices:
-    """The choices of placements that divided tasks leave to schedules within some ticks, without any waits."""
-
-    def __init__(self, problem: IntegerBatch, branches: Branches, ticks: Table, at_most: int) -> None:
-        self._problem, self._branches = problem, replace(branches, wait=0)
-        self._ticks, self._at_most = ticks, at_most
-        self._known: dict[tuple[object, ...], bool] = {}
-
-    def __call__(self, layout: Layout) -> bool:
-        """Return True if a layout has such a choice; the order of its members makes no difference."""
-        choice = _choice_of(layout)
-        if choice not in self._known:
-            tree = LayoutTree(self._problem, self._branches, [layout])
-            self._known[choice] = fractional_bound(tree, self._ticks, self._at_most) <= self._at_most
-        return self._known[choice]
 
 
 def _choice_of(layout: Layout) -> tuple[object, ...]:

@@ -121,11 +121,6 @@ class Portfolio:
         self._effort = 1  # of the next partition into sets
 
     @property
-    def can_improve(self) -> bool:
-        """True if a local search is of use, and there is time for it."""
-        return self.tasks > _MAX_TASKS_UNSEARCHED and TimedSearch.possible(self.search.problem, self.search.control)
-
-    @property
     def improves(self) -> bool:
         """True if the local search has begun."""
         return self.local_search is not None
@@ -135,13 +130,11 @@ class Portfolio:
         """True if dual prices tell more than the load program, as whole tasks hardly fill the slices."""
         return self.tasks <= _MAX_TASKS_PRICED * self.gpus and has_dual_price_bound(self.search.problem)
 
-    def finer_prices_tell(self, prices: DualPrices | None) -> bool:
-        """Return True if dual prices are likely to raise the bound when times are rounded less."""
-        return (
-            prices is not None
-            and self.tasks <= _MAX_TASKS_FINE
-            and prices.alone >= self.search.lower * (1 - _ROUNDING_SHARE)
-        )
+    @property
+    def finer_prices_tell(self) -> bool:
+        """True if dual prices are likely to raise the bound when times are rounded less."""
+        alone = self.dual_prices.alone if self.dual_prices else -1
+        return self.tasks <= _MAX_TASKS_FINE and alone >= self.search.lower * (1 - _ROUNDING_SHARE)
 
     @property
     def alone(self) -> bool:
@@ -271,7 +264,7 @@ class Phase:
 PHASES = (
     Phase(
         "first local search",
-        lambda run: run.can_improve,
+        lambda run: run.tasks > _MAX_TASKS_UNSEARCHED and TimedSearch.possible(run.search.problem, run.search.control),
         lambda run, _: run.improve(1 if run.gpus > 1 and run.priced else _IDLE_CYCLES),
     ),
     Phase(
@@ -309,7 +302,7 @@ PHASES = (
     Phase(
         "finer bound of dual prices",
         # On one GPU the dual prices of the layouts tell more; side by side, others are finer already.
-        lambda run: (run.has_few_sets or run.gpus == 1) and not run.alone and run.finer_prices_tell(run.dual_prices),
+        lambda run: (run.has_few_sets or run.gpus == 1) and not run.alone and run.finer_prices_tell,
         Portfolio.price,
         share=0.35,
     ),

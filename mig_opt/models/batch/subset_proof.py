@@ -158,17 +158,13 @@ class SubsetTables:
             for shape, indices in self._nodes.items():
                 node = self.tree.nodes[indices[0]]
                 if node.kind == "leaf":
-                    self.full[shape] = self.spared[shape] = self._nothing()
+                    self.full[shape] = self.spared[shape] = np.full(1 << self._count, NEVER, np.int32)
+                    self.full[shape][0] = 0
                 elif node.kind == "stack":
                     self._stack(node)
                 elif not self._split(node, pool, expired):
                     return False
         return True
-
-    def _nothing(self) -> Table:
-        table = np.full(1 << self._count, NEVER, np.int32)
-        table[0] = 0
-        return table
 
     def _stack(self, node: Node) -> None:
         place, below = self._problem.places[node.place], self.tree.nodes[node.one].shape
