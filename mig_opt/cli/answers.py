@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from mig_opt.cli.checks import Checks, file_named, refuse
+from mig_opt.cli.checks import Checks, refuse
 from mig_opt.cli.errors import DEFECT, REQUEST, say
 from mig_opt.cli.streams import INTERRUPTED
-from mig_opt.errors import problems_of, raise_any
+from mig_opt.errors import InputError, problems_of, raise_any
 from mig_opt.method.report import Report
 from mig_opt.method.result import Status
 
@@ -76,8 +76,11 @@ def chart_of(noun: str, path: Path | None, *content: Any, source: str | Path = "
     from mig_opt.views import plot
 
     def draw(parts: Sequence[Any], to: Path) -> None:
-        with file_named(source):
+        try:
             plot(*parts, to=to, **options)
+        except InputError as error:
+            of_option = any(problem.path in options for problem in error.problems)
+            raise InputError(error.problems, error.source or ("" if of_option else str(source))) from None
 
     there = None if any(part is None for part in content) else content
     return File("chart", path, there, absent=f"There is no {noun} to draw in", writer=draw)

@@ -1,4 +1,4 @@
-"""What GPUs are: the catalogue, pools, operation costs, and everything that is derived from the footprints."""
+"""GPUs: the catalogue, pools, operation costs, and everything that is derived from the footprints."""
 
 import itertools
 import json

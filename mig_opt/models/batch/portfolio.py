@@ -159,7 +159,7 @@ class Portfolio:
 
     @property
     def has_many_partitions(self) -> bool:
-        """True if near the bound there are so many sets of tasks for a GPU that partitions into them are schedules."""
+        """True if near the bound a GPU can run enough sets of tasks, that partitions into them are frequent."""
         return self.gpus >= _LEAST_GPUS_OF_MANY_PARTITIONS and not self.has_few_sets
 
     @property

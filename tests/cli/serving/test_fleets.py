@@ -1,4 +1,4 @@
-"""What serve and export refuse, and what they print to be pasted."""
+"""The commands serve and export: options that are refused, and usages to be pasted."""
 
 from command_line import refuses
 from services_file import fleet, services
