@@ -54,7 +54,6 @@ class SetPartition(Generic[M]):
         self._end = 0.0
         workers = search.control.workers
         self._bound = SetBound(search, start, workers, expired=self._expired, part=8, remaining=self._none_within)
-        self._even: EvenSets[M] | None = None
         self._alone: dict[int, _OneGpu] = {}  # the sets that were scheduled, by their bits
 
     def prove(self, share: float = 1.0, effort: int = 1) -> None:
@@ -71,16 +70,13 @@ class SetPartition(Generic[M]):
         """Look for partitions into sets of about the mean value, and schedule each of them."""
         search, goes_on = self._search, True
         self._end = search.control.end_of(share)
-        if self._even is None:
-            self._even = EvenSets(search, self._bound.found(), search.control.workers, expired=self._expired)
-        try:
+        even = EvenSets(search, self._bound.found(), search.control.workers, expired=self._expired)
+        with suppress(TooMuchError):
             while goes_on:
-                listed, before = self._even.next_sets(), search.upper
+                listed, before = even.next_sets(), search.upper
                 with suppress(TooMuchError):
-                    self._look_through(self._even.listing, *listed)
-                goes_on = self._even.found(schedules=search.upper < before)
-        except TooMuchError:
-            pass
+                    self._look_through(even.listing, *listed)
+                goes_on = even.found(schedules=search.upper < before)
 
     def _look_through(self, listing: GpuSetListing, found: GpuSets, tasks: PricedTasks) -> None:
         """Schedule one partition after the other into some of the sets, as long as there are any."""
@@ -102,10 +98,8 @@ class SetPartition(Generic[M]):
     def _none_within(self, tasks: PricedTasks, highest: int) -> bool:
         """Look at all partitions: return True if no schedule is within the limit; if there is one, it is reported."""
         # The others have to make up for a set that is worth less than the best one.
-        found, at_most = (
-            self._bound.sets(tasks, tasks.value - (self._gpus - 1) * highest, self._bound.effort),
-            tasks.at_most,
-        )
+        at_most, needed = tasks.at_most, tasks.value - (self._gpus - 1) * highest
+        found = self._bound.sets(tasks, needed, self._bound.effort)
         self._bound.program.add(found.sets, at_most)
         while not self._expired():
             # Once there is a schedule, a shorter one has some of the same sets.
