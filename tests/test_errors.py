@@ -61,4 +61,4 @@ def test_nearest_names() -> None:
     assert nearest("xyzzy", known) == "known: cp, miso-opt, brute-force, FixPart"
     assert nearest("abd", ("abc", "abe")) in {"did you mean abc or abe?", "did you mean abe or abc?"}
     assert nearest("cp", iter(known)) == "did you mean cp?"
-    assert nearest("x", ()) == "known: "
+    assert nearest("x", ()) == "known: none"
