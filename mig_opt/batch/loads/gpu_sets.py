@@ -103,7 +103,7 @@ class GpuSetListing:
             if enough is not None:
                 del self.layouts[_MOST_LAYOUTS_OF_SOME:]
         parts: list[tuple[Integers, ...]] = [(np.zeros(0, np.int64),) * 4]
-        self._enough, self._count, self.covered = enough, 0, 1.0
+        self._enough, self._count, self._looked = enough, 0, 0
         work = functools.partial(self._some, needed=needed, expired=expired)
         starts = list(range(0, len(self.layouts), _LAYOUTS_AT_A_TIME))
         with ThreadPoolExecutor(workers) as pool:
@@ -115,7 +115,6 @@ class GpuSetListing:
                     parts += some
         if (starts and enough is None) or expired():
             return None
-        self.covered -= len(starts) * _LAYOUTS_AT_A_TIME / max(1, len(self.layouts))
         listed = GpuSets(*map(np.concatenate, zip(*parts, strict=True)))
         listed = listed.at(np.lexsort([listed.lengths, listed.sets]))
         return listed.at(np.unique(listed.sets, return_index=True)[1])
@@ -125,6 +124,11 @@ class GpuSetListing:
         """Number of sets and pairs of sets that were looked at for the last listing."""
         return self._most_steps - self._steps_left
 
+    @property
+    def covered(self) -> float:
+        """Share of the layouts that were looked at for the last listing."""
+        return self._looked / max(1, len(self.layouts))
+
     def _some(self, start: int, needed: int, expired: Callable[[], bool]) -> list[tuple[Integers, ...]] | None:
         """List the sets of some of the layouts; None if all are wanted and they are too many or the time is up."""
         found, tasks, most_steps = [], self._tasks, _MAX_STEPS if self._enough is None else _MAX_STEPS_OF_SOME
@@ -133,18 +137,17 @@ class GpuSetListing:
         for at in range(start, min(start + _LAYOUTS_AT_A_TIME, len(self.layouts))):
             limits = (tasks.grain, tasks.at_most, needed, empty, min(self._steps_left, most_steps), tasks.raised_by)
             if self._enough is not None and self._count > self._enough:
-                self.covered -= 1 / len(self.layouts)
-                continue
+                break
             left = self._steps_left > 0 and not expired()
             count = -1
             if left:
+                self._looked += 1
                 rows = self._rows(at)
                 count = _gpu_sets(rows, tasks.ticks, tasks.prices, limits, sets, values, lengths, steps)
             self._steps_left -= int(steps.sum())
             if count < 0 and self._enough is None:
                 return None
             self._count += max(0, count)
-            self.covered -= (not left) / len(self.layouts)
             if count > 0:
                 some = [each[:count].copy() for each in (sets, values, lengths)]
                 found.append((*some, np.full(count, at)))

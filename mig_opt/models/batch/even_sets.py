@@ -114,9 +114,11 @@ class EvenSets(SearchedSets[M]):
                 break
             grain = grain_of(self._branches, at_most, GRAINS)
             tasks = priced_tasks(search.problem, self._branches, self.prices, at_most, grain)
-            lowest = self._evened(tasks._replace(raised_by=grain // 2))
+            # Rounded to the nearest grain: nothing is to be proven.
+            tasks = tasks._replace(raised_by=grain // 2)
+            lowest = self._evened(tasks)
             if lowest is not None:
-                tasks = tasks.at_prices(self.prices)._replace(raised_by=grain // 2)
+                tasks = tasks.at_prices(self.prices)
                 found = self._worth(tasks, lowest, _LONG_EFFORT, 2 * _NUMBER)
                 # Even prices of the sets of most value are not quite those of all of them.
                 near = self._near(found, tasks, lowest)
