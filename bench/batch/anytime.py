@@ -155,7 +155,7 @@ def contradictions(runs: dict[tuple[str, ...], Run]) -> list[str]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure what is missing, and write the page."""
     known = SIZES | FURTHER
-    parser = parser_of(__doc__, "anytime.jsonl, anytime.md and anytime.svg", "one size, one seed, brief limits")
+    parser = parser_of(__doc__, "anytime.jsonl.xz, anytime.md and anytime.svg", "one size, one seed, brief limits")
     parser.add_argument("--only", type=some_of(known), default=tuple(known), help="sizes, as 4x60")
     parser.add_argument("--seeds", type=int, default=10, help="batches of each size and scaling")
     parser.add_argument("--limits", type=some_of([f"{limit:g}" for limit in LIMITS]), help="seconds, as 2,60")
@@ -168,3 +168,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
         key = f"{name} {scaling} {seed} {limit:g} s"
         kept.get(key, lambda at=(*known[name], scaling, seed, limit): measure(*at))  # type: ignore[misc]
     report(kept, options.results)
+    kept.pack()

@@ -26,29 +26,31 @@ static const int64_t *node_of(const Listing *listing, int64_t at)
     return listing->nodes->at + at * listing->nodes->columns;
 }
 
-static int by_set(const void *one, const void *two)
-{
-    const TaskSet *first = one, *second = two;
-    if (first->set != second->set)
-        return first->set < second->set ? -1 : 1;
-    return (first->length > second->length) - (first->length < second->length);
-}
-
 static int by_value(const void *one, const void *two)
 {
     const TaskSet *first = one, *second = two;
     return (first->value < second->value) - (first->value > second->value);
 }
 
-/* Keeps each set once, with its least length. */
-static void keep_shortest(TaskSets *sets)
+/* Keeps each set once, with its least length; returns false if there is no memory. */
+static bool keep_shortest(TaskSets *sets)
 {
-    int64_t kept = 0;
-    qsort(sets->at, (size_t)sets->count, sizeof *sets->at, by_set);
-    for (int64_t at = 0; at < sets->count; at++)
-        if (!kept || sets->at[at].set != sets->at[kept - 1].set)
-            sets->at[kept++] = sets->at[at];
+    int64_t kept = 0, slots = 1;
+    while (slots < 2 * sets->count)
+        slots *= 2;
+    int32_t *table = calloc((size_t)slots, sizeof *table); /* where a set is, from 1 on, at its hash or after that */
+    for (int64_t at = 0; table && at < sets->count; at++) {
+        uint64_t slot = hash_of(sets->at[at].set) & (uint64_t)(slots - 1);
+        while (table[slot] && sets->at[table[slot] - 1].set != sets->at[at].set)
+            slot = (slot + 1) & (uint64_t)(slots - 1);
+        if (!table[slot])
+            sets->at[kept++] = sets->at[at], table[slot] = (int32_t)kept;
+        else if (sets->at[at].length < sets->at[table[slot] - 1].length)
+            sets->at[table[slot] - 1] = sets->at[at];
+    }
     sets->count = kept;
+    free(table);
+    return table != NULL;
 }
 
 static void fill_values(Listing *listing)
@@ -134,7 +136,8 @@ static bool list_split(Listing *listing, int64_t at)
     int64_t last = listing->columns - 1, grain = listing->grain, count = two->count;
     int64_t *sets = malloc(3 * (size_t)most(1, count) * sizeof *sets), *columns = sets + count, *some = columns + count;
     bool goes_on = sets != NULL;
-    qsort(two->at, (size_t)count, sizeof *two->at, by_value);
+    if (count)
+        qsort(two->at, (size_t)count, sizeof *two->at, by_value);
     for (int64_t other = 0; goes_on && other < count; other++)
         sets[other] = two->at[other].set, columns[other] = two->at[other].length / grain;
     for (int64_t row = 0; goes_on && row < one->count; row++) {
@@ -178,7 +181,7 @@ static Table table_in(char **memory, int64_t count)
 
 /* The steps are the sets and the pairs of sets that were looked at. Returns -1 if they, or the sets, are too many. */
 EXPORT int64_t gpu_sets(
-    const IntegerRows *nodes, const TableRows *ticks, const Table *prices, const int64_t limits[6], Integers *sets,
+    const IntegerRows *nodes, const TableRows *ticks, const Table *prices, const int64_t limits[7], Integers *sets,
     Integers *values, Integers *lengths, Integers *steps)
 {
     int64_t count = nodes->rows, tasks = ticks->columns, profiles = ticks->rows, found = -1;
@@ -213,17 +216,17 @@ EXPORT int64_t gpu_sets(
         bool goes_on = true;
         for (int64_t at = 0; at < count && goes_on; at++) {
             goes_on = list_node(&listing, at);
-            if (goes_on)
-                keep_shortest(&listed[at]);
+            goes_on = goes_on && keep_shortest(&listed[at]);
             if (!listed[at].count) /* nothing can run in this branch, so there are no sets */
                 break;
         }
         const TaskSets *root = &listed[count - 1];
         if (goes_on) {
-            found = root->count;
-            for (int64_t at = 0; at < found; at++) {
-                sets->at[at] = root->at[at].set, values->at[at] = root->at[at].value;
-                lengths->at[at] = root->at[at].length;
+            found = 0;
+            for (int64_t at = 0; at < root->count; at++) {
+                sets->at[found] = root->at[at].set, values->at[found] = root->at[at].value;
+                lengths->at[found] = root->at[at].length;
+                found += root->at[at].value <= limits[6];
             }
         }
     }

@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,7 @@ from mig_opt.batch.loads.branches import Branches
 from mig_opt.batch.loads.layout_values import PricedTasks, open_layouts
 from mig_opt.batch.loads.layouts import Layout, LayoutTree, whole_layout
 from mig_opt.batch.loads.subsets import Integers
-from mig_opt.batch.loads.task_sets import TaskSets
+from mig_opt.batch.loads.task_sets import TaskSets, rows_of_shortest
 from mig_opt.gpu.geometry import members
 from mig_opt.native import loop
 
@@ -33,6 +34,9 @@ one of these; the layout is left out where they are more."""
 
 _MAX_STEPS = 2**26
 """Sets and pairs of them that are looked at for one layout, at most: some tenths of a second."""
+
+_NO_LIMIT = 2**62
+"""More than the value of all tasks."""
 
 _LAYOUTS_AT_A_TIME = 16
 """Layouts of a thread between two looks at the time and at the number of sets."""
@@ -58,6 +62,15 @@ class GpuSets:
         return len(self.sets)
 
 
+class Sample(NamedTuple):
+    """Number of sets that will do."""
+
+    enough: int  # once some of the layouts are looked at
+    most: int  # before that, too
+    share: float = 0.0  # of the layouts, at least
+    highest: int = _NO_LIMIT  # value of a set, at most
+
+
 def valued(found: GpuSets, tasks: PricedTasks) -> GpuSets:
     """Return sets with their values at the prices of the tasks."""
     values = np.zeros(len(found), np.int64)
@@ -75,6 +88,7 @@ class GpuSetListing:
         self._all_used = not batch.operations_take_no_time and branches.tell_all
         self._whole = whole_layout(branches) if batch.operations_take_no_time else None
         self.layouts: list[Layout] = []
+        self._random = np.random.default_rng(0)
         self._known: dict[Layout, npt.NDArray[np.int64]] = {}
 
     def sets(
@@ -84,13 +98,13 @@ class GpuSetListing:
         most_steps: int,
         workers: int,
         expired: Callable[[], bool],
-        enough: int | None = None,
+        sample: Sample | None = None,
     ) -> GpuSets | None:
         """List the sets of some value at least within the limit of the tasks.
 
         Returned is None if they or their layouts are too many, if it takes more than ``most_steps`` sets and pairs of
-        sets that are looked at, or if the time is up. With ``enough`` only about that number is listed, of layouts
-        that have many: :attr:`covered` is the share of these.
+        sets that are looked at, or if the time is up. With a ``sample`` only about that number is listed, of layouts
+        drawn from those that have many: :attr:`covered` is the share of these.
         """
         self._tasks, self._most_steps, self._steps_left = tasks, most_steps, most_steps
         if self._whole is not None:
@@ -100,24 +114,31 @@ class GpuSetListing:
             if found is None or expired():
                 return None
             self.layouts = [entry.layout for entry in found]
-            if enough is not None:
+            if sample is not None:
                 del self.layouts[_MOST_LAYOUTS_OF_SOME:]
+                self._random.shuffle(self.layouts)
         parts: list[tuple[Integers, ...]] = [(np.zeros(0, np.int64),) * 4]
-        self._enough, self._count, self._looked = enough, 0, 0
+        self._sample, self._count, self._looked = sample, 0, 0
         work = functools.partial(self._some, needed=needed, expired=expired)
         starts = list(range(0, len(self.layouts), _LAYOUTS_AT_A_TIME))
+        at_a_time = workers if sample is not None else 4 * workers
         with ThreadPoolExecutor(workers) as pool:
-            while starts and self._count <= (enough or self._most) and not expired():
-                now, starts = starts[: 4 * workers], starts[4 * workers :]
+            while starts and not self._full() and not expired():
+                now, starts = starts[:at_a_time], starts[at_a_time:]
                 for some in pool.map(work, now):
                     if some is None:
                         return None
                     parts += some
-        if (starts and enough is None) or expired():
+        if (starts and sample is None) or expired():
             return None
         listed = GpuSets(*map(np.concatenate, zip(*parts, strict=True)))
-        listed = listed.at(np.lexsort([listed.lengths, listed.sets]))
-        return listed.at(np.unique(listed.sets, return_index=True)[1])
+        return listed.at(rows_of_shortest(listed.sets, listed.lengths))
+
+    def _full(self) -> bool:
+        """Return True if no more sets are wanted."""
+        if self._sample is None:
+            return self._count > self._most
+        return self._count > (self._sample.enough if self.covered >= self._sample.share else self._sample.most)
 
     @property
     def steps(self) -> int:
@@ -131,13 +152,13 @@ class GpuSetListing:
 
     def _some(self, start: int, needed: int, expired: Callable[[], bool]) -> list[tuple[Integers, ...]] | None:
         """List the sets of some of the layouts; None if all are wanted and they are too many or the time is up."""
-        found, tasks, most_steps = [], self._tasks, _MAX_STEPS if self._enough is None else _MAX_STEPS_OF_SOME
+        found, tasks, most_steps = [], self._tasks, _MAX_STEPS if self._sample is None else _MAX_STEPS_OF_SOME
         sets, values, lengths = (np.empty(self._most, np.int64) for _ in range(3))
         steps, empty = np.zeros(2, np.int64), int(not self._all_used)
+        highest = _NO_LIMIT if self._sample is None else self._sample.highest
         for at in range(start, min(start + _LAYOUTS_AT_A_TIME, len(self.layouts))):
-            limits = (tasks.grain, tasks.at_most, needed, empty, min(self._steps_left, most_steps), tasks.raised_by)
-            if self._enough is not None and self._count > self._enough:
-                break
+            few = min(self._steps_left, most_steps)
+            limits = (tasks.grain, tasks.at_most, needed, empty, few, tasks.raised_by, highest)
             left = self._steps_left > 0 and not expired()
             count = -1
             if left:
@@ -145,7 +166,7 @@ class GpuSetListing:
                 rows = self._rows(at)
                 count = _gpu_sets(rows, tasks.ticks, tasks.prices, limits, sets, values, lengths, steps)
             self._steps_left -= int(steps.sum())
-            if count < 0 and self._enough is None:
+            if count < 0 and self._sample is None:
                 return None
             self._count += max(0, count)
             if count > 0:
@@ -160,13 +181,9 @@ class GpuSetListing:
             self._known[layout] = LayoutTree(self._part, self._branches, [layout]).rows()
         return self._known[layout]
 
-    def places(self, tasks: int, layout: int) -> list[tuple[int, int]]:
-        """Return each task of a set that was listed with a layout, and its place on the first GPU."""
-        value = sum(int(self._tasks.prices[task]) for task in members(tasks))
-        tree = LayoutTree(self._part, self._branches, [self.layouts[layout]])
-        listed = TaskSets(
-            tree, self._tasks._replace(raised_by=0), self._most, may_be_empty=not self._all_used, needed=value
-        )
+    def places(self, tasks: int, layout: int) -> dict[int, int]:
+        """Return the place on the first GPU of each task of a set that was listed with a layout."""
+        tree, own = LayoutTree(self._part, self._branches, [self.layouts[layout]]), list(members(tasks))
+        listed = TaskSets(tree, self._tasks.only(own), self._most, may_be_empty=not self._all_used)
         listed.fill(lambda: False)
-        choice = next(listed.assignments_of(tasks))
-        return [(task, place) for place, own in choice for task in members(own)]
+        return dict(zip(own, next(listed.assignments()), strict=True))

@@ -50,6 +50,11 @@ class PricedTasks(NamedTuple):
         whole = np.floor(prices * (self.highest / float(prices.sum()))).astype(np.int32)
         return self._replace(prices=whole, value=int(whole.sum()))
 
+    def only(self, members: Sequence[int]) -> PricedTasks:
+        """Return some of the tasks, with times that are rounded down."""
+        ticks, prices = np.ascontiguousarray(self.ticks[:, members]), self.prices[members]
+        return self._replace(ticks=ticks, prices=prices, value=int(prices.sum()), raised_by=0)
+
     @property
     def grains(self) -> int:
         """The grains of a schedule, at most."""

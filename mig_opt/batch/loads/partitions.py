@@ -26,7 +26,7 @@ class Partition(NamedTuple):
     """Outcome of a search for a partition."""
 
     parts: tuple[int, ...] | None  # its sets, none if there is no partition; None after too many steps
-    steps: int  # sets that were looked at
+    steps: int  # words of 64 sets that were looked at
     at: int  # where the search ended: the next one for another partition of the same sets can begin there
 
 
@@ -54,8 +54,9 @@ def partition_of_sets(
 ) -> Partition:
     """Find a partition of all tasks into some of the sets.
 
-    A depth-first search: of the tasks that are left, the one that is in the fewest sets is in the next one, and those
-    that are still to come are worth no more than the best one each.
+    A depth-first search, which tells 64 sets at a time whether they are disjoint from those before: of the tasks that
+    are left, the one that is in the fewest sets is in the next one, and those that are still to come are worth no more
+    than the best one each.
 
     Parameters
     ----------
@@ -66,7 +67,7 @@ def partition_of_sets(
     count : int
         Number of sets of a partition.
     most_steps : int
-        Sets that are looked at, at most.
+        Words of 64 sets that are looked at, at most.
     workers : int
         Number of threads.
     expired : callable

@@ -63,8 +63,7 @@ class TaskSets:
     """Sets of tasks in each branch of a layout, of at most :data:`MAX_TASKS_OF_SETS` tasks at good dual prices.
 
     Of a branch there are at most ``most`` sets, and at most ``most_pairs`` pairs of sets are looked at. A placement of
-    the layout has a task unless it ``may_be_empty``. With ``needed`` the root is listed as well: its sets of that value
-    at least; else only what all tasks together can have.
+    the layout has a task unless it ``may_be_empty``.
     """
 
     def __init__(
@@ -75,13 +74,10 @@ class TaskSets:
         most_pairs: int = 2**62,
         *,
         may_be_empty: bool = False,
-        needed: int | None = None,
     ) -> None:
         self._tree, self._tasks, self._may_be_empty = tree, tasks, may_be_empty
-        self._needed, self._listed = (tasks.value, len(tree.nodes) - 1) if needed is None else (needed, len(tree.nodes))
         self._most, self._pairs_left = most, most_pairs
         self._sets: list[Sets] = []
-        self._everything = (1 << len(tasks.prices)) - 1
         self._expired: Callable[[], bool] = lambda: False
         self.steps = 0  # number of sets and pairs of sets that were looked at
 
@@ -90,7 +86,7 @@ class TaskSets:
         self._expired = expired
         values = LayoutValues(self._tree, self._tasks)
         try:
-            for at, node in enumerate(self._tree.nodes[: self._listed]):
+            for at, node in enumerate(self._tree.nodes[:-1]):
                 if node.kind == "leaf":
                     none = np.zeros(1, np.int32)
                     self._sets.append(Sets(none.astype(np.int64), none + np.int32(node.ticks), none))
@@ -118,7 +114,7 @@ class TaskSets:
     def _extended(self, sets: Sets, profile: int, best: Table) -> Sets:
         """Return sets with tasks in one more placement, if ``best`` is the best value of all but the first ones."""
         tasks = self._tasks
-        limits = (tasks.grain, tasks.at_most, self._needed, int(self._may_be_empty))
+        limits = (tasks.grain, tasks.at_most, tasks.value, int(self._may_be_empty))
 
         def extend(room: int) -> tuple[int, Sets]:
             new = Sets(np.empty(room, np.int64), np.empty(room, np.int32), np.empty(room, np.int32))
@@ -136,7 +132,7 @@ class TaskSets:
                 self._check(found, expired)
                 some = sets.at(np.arange(begin, min(begin + _SETS_PER_CHUNK, len(sets))))
                 grains = some.lengths // np.int32(self._tasks.grain)
-                needed = self._needed - some.values.astype(np.int64) - values.outside[at][grains]
+                needed = self._tasks.value - some.values.astype(np.int64) - values.outside[at][grains]
                 # A branch needs some time for that value.
                 least = np.searchsorted(values.inside[two], needed) * self._tasks.grain
                 end = np.searchsorted(others.lengths, some.lengths, side="right" if equal else "left")
@@ -181,14 +177,12 @@ class TaskSets:
         if expired() or sum(map(len, found)) > self._most:
             raise _TooManySetsError
 
-    def assignments_of(self, tasks: int) -> Iterator[Choice]:
-        """Yield each assignment of a set of the root: pairs of a place and its tasks, as bits."""
-        return self._branch(len(self._tree.nodes) - 1, tasks, self._tasks.at_most)
-
     def assignments(self, expired: Callable[[], bool] = lambda: False) -> Iterator[list[int]]:
         """Yield each assignment within the limit, as the place of each task, until ``expired``."""
         self._expired = expired
-        return map(places_of_tasks, self.assignments_of(self._everything) if self._sets else ())
+        if self._sets:
+            everything = (1 << len(self._tasks.prices)) - 1
+            yield from map(places_of_tasks, self._branch(len(self._tree.nodes) - 1, everything, self._tasks.at_most))
 
     def _branch(self, at: int, tasks: int, at_most: int) -> Iterator[Choice]:
         """Yield pairs of a place and its tasks, so that a branch runs exactly these tasks within some ticks."""
@@ -230,7 +224,13 @@ def _shortest(found: list[Sets]) -> Sets:
     if not found:
         return Sets(np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32))
     sets = Sets(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
-    order = np.lexsort((sets.lengths, sets.sets))
+    return sets.at(rows_of_shortest(sets.sets, sets.lengths))
+
+
+def rows_of_shortest(sets: Integers, lengths: Integers | Table) -> Integers:
+    """Return the row of each set with its least length, in rising order of the sets."""
+    order = np.lexsort((lengths, sets))
     first = np.ones(len(order), np.bool_)
-    first[1:] = np.diff(sets.sets[order]) != 0
-    return sets.at(order[first])
+    first[1:] = np.diff(sets[order]) != 0
+    rows: Integers = order[first]
+    return rows

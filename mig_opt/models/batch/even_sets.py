@@ -6,7 +6,7 @@ add up to that of all tasks, so sets are of most use whose value is close to the
 sets, or in hardly any, is in the way. At the dual prices that leave the fewest sets of at least the mean value, each
 task is in the same share of them: that is where the gradient of the soft maximum of their values vanishes, the
 logarithm of the sum of their exponentials (Nesterov, 2005). Newton's method gets there in some steps, for each of which
-the sets of most value are listed.
+a sample of the sets of most value is listed.
 """
 
 from __future__ import annotations
@@ -17,20 +17,24 @@ from typing import NamedTuple
 import numpy as np
 
 from mig_opt.batch.loads.columns import grain_of
-from mig_opt.batch.loads.gpu_sets import GpuSets, valued
+from mig_opt.batch.loads.gpu_sets import GpuSets, Sample, valued
 from mig_opt.batch.loads.layout_values import PricedTasks, priced_tasks
 from mig_opt.batch.loads.subsets import Reals
 from mig_opt.models.batch.block_search import BlockSearch, M
 from mig_opt.models.batch.dual_price_bound import DualPrices
 from mig_opt.models.batch.set_prices import GRAINS, SearchedSets, TooMuchError
 
-_WEIGHED, _MOST, _ENOUGH, _FEWEST = 2**14, 2**18, 10_000, 2_000
-"""Sets from which the next dual prices come, at most; those that are listed for that: at most, about, and at least."""
+_WEIGHED, _SAMPLE, _ENOUGH, _FEWEST = 2**14, Sample(2**13, 2**18), 10_000, 2_000
+"""Sets from which the next dual prices come, at most; those that are listed for that; how many there are to be, about,
+and at least."""
+
+_BEYOND = 3.0
+"""Logarithm of the factor by which they may be more, until those that exceed the mean value by more are listed."""
 
 _REGULAR = 0.02
 """Variance that is added to that of each task, where few sets are known."""
 
-_REACH, _UNEVEN = 1.0, 0.7
+_REACH, _UNEVEN = 0.5, 1.0
 """Longest step of Newton's method, and the longest one from prices that are even already: standard deviations of the
 logarithms of the weights of the sets."""
 
@@ -46,16 +50,21 @@ _FIRST_SCALE = 1.5e-4
 _FIRST_STEP, _LONGER, _SHORTER = 0.25, 1.2, 0.8
 """Part of the gap by which schedules may be longer than the bound at first, and its changes."""
 
-_NUMBER = 1_500_000
-"""Sets that are listed for partitions, about."""
+_NUMBER, _LONG_SAMPLE = 1_500_000, Sample(2_000_000, 2_000_000)
+"""Sets that are listed for partitions, about and at most."""
 
-_WIDEST, _SLOWER = 5e-4, 1.7
-"""Share of the mean value by which sets may be worth less; and how much more slowly their number falls close to it."""
+_WIDEST, _WIDEST_IN_SCALES, _SLOWER = 5e-4, 4.0, 1.7
+"""Share of the mean value by which sets may be worth less, or how often their number may fall by the factor e, if that
+is more; and how much more slowly their number falls close to the mean value."""
 
-_COVERED = 0.7
+_COVERED = 0.1
 """Share of the layouts that have to be looked at: else the sets of a few tell nothing of the others."""
 
-_MOST_LISTINGS = 16
+_FIRST_SHARE, _ROUGH, _SHARE = 0.2, 2.0, 0.6
+"""Share of the layouts in a sample, at least, as long as the steps are longer than the second figure; and after that:
+a few layouts have most of the sets, and those that are drawn must not decide on the prices."""
+
+_MOST_LISTINGS = 32
 """Listings until the next sets, at most."""
 
 
@@ -91,7 +100,7 @@ class EvenSets(SearchedSets[M]):
         self._branches, self._gpus = start.branches, len(search.problem.gpus)
         self.prices = start.prices / start.prices.sum()
         self._step = int(_FIRST_STEP * (search.upper - search.lower))
-        self._excess, self._scale = _FIRST_EXCESS, _FIRST_SCALE
+        self._excess, self._scale, self._uneven = _FIRST_EXCESS, _FIRST_SCALE, np.inf
 
     def found(self, *, schedules: bool) -> bool:
         """Say whether there were schedules of the last sets; return False if there is no more to be tried."""
@@ -119,14 +128,14 @@ class EvenSets(SearchedSets[M]):
             lowest = self._evened(tasks)
             if lowest is not None:
                 tasks = tasks.at_prices(self.prices)
-                found = self._worth(tasks, lowest, _LONG_EFFORT, 2 * _NUMBER)
-                # Even prices of the sets of most value are not quite those of all of them.
-                near = self._near(found, tasks, lowest)
-                if len(near) >= _FEWEST:
-                    tasks = tasks.at_prices(evened(near, self.prices, self._gpus).prices)
+                long_sample = _LONG_SAMPLE._replace(highest=self._highest(tasks, lowest))
+                found = self._worth(tasks, lowest, _LONG_EFFORT, long_sample)
+                if len(found) >= _FEWEST:
+                    # Even prices of the sets of most value are not quite those of these.
+                    tasks = tasks.at_prices(evened(found, self.prices, self._gpus).prices)
                     found = valued(found, tasks)
                     found = found.at(self._gpus * found.values >= tasks.value * (1 + lowest))
-                return self._near(found, tasks, lowest), tasks
+                return found.at(found.values <= self._highest(tasks, lowest)), tasks
         raise TooMuchError
 
     def _evened(self, tasks: PricedTasks) -> float | None:
@@ -134,29 +143,34 @@ class EvenSets(SearchedSets[M]):
 
         Returned is None if the prices are not even yet, or the sets are too many or too few at this limit.
         """
-        found = self._worth(tasks, self._excess, _EFFORT, _MOST)
-        if self.listing.covered < _COVERED:
-            self._excess += self._scale * (1.0 - np.log(max(self.listing.covered, 0.01)))
+        share = _FIRST_SHARE if self._uneven > _ROUGH else _SHARE
+        found = self._worth(tasks, self._excess, _EFFORT, _SAMPLE._replace(share=share))
+        covered = max(self.listing.covered, 0.01)
+        if covered < _COVERED:
+            self._excess += self._scale * (1.0 - np.log(covered))
             return None
+        beyond = float(np.log(max(1, len(found)) / covered / _ENOUGH))
         if len(found) < _FEWEST:
-            self._excess -= self._scale * np.log(_ENOUGH / max(1, len(found)))
+            self._excess += self._scale * beyond
             if self._excess <= -_FIRST_SCALE:
                 self._step, self._excess = int(_LONGER * self._step) + 1, 0.0
             return None
-        self.prices, uneven, self._scale = evened(found, self.prices, self._gpus)
-        lowest = float(self._excess - _SLOWER * self._scale * np.log(_NUMBER / len(found)))
+        self.prices, self._uneven, self._scale = evened(found, self.prices, self._gpus)
+        lowest = self._excess - _SLOWER * self._scale * (float(np.log(_NUMBER / _ENOUGH)) - beyond)
+        if beyond > _BEYOND:
+            self._excess += self._scale * beyond
         if lowest > 0:
             self._step = int(_SHORTER * self._step)
-        elif lowest < -_WIDEST:
+        elif lowest < -max(_WIDEST, _WIDEST_IN_SCALES * self._scale):
             self._step = int(_LONGER * self._step) + 1
-        elif uneven < _UNEVEN:
+        elif self._uneven < _UNEVEN:
             return lowest
         return None
 
-    def _near(self, found: GpuSets, tasks: PricedTasks, lowest: float) -> GpuSets:
-        """Return the sets that are not worth more than the others of a partition can make up for."""
-        return found.at(self._gpus * found.values <= tasks.value * (1 - (self._gpus - 1) * lowest))
+    def _highest(self, tasks: PricedTasks, lowest: float) -> int:
+        """Return the value of a set for which the others of a partition can just make up, being worth less."""
+        return int(tasks.value / self._gpus * (1 - (self._gpus - 1) * lowest))
 
-    def _worth(self, tasks: PricedTasks, excess: float, effort: int, enough: int) -> GpuSets:
+    def _worth(self, tasks: PricedTasks, excess: float, effort: int, sample: Sample) -> GpuSets:
         """List some sets that exceed the mean value by a share of it."""
-        return self.sets(tasks, int(tasks.value / self._gpus * (1 + excess)), effort, enough)
+        return self.sets(tasks, int(tasks.value / self._gpus * (1 + excess)), effort, sample)

@@ -217,7 +217,7 @@ class Portfolio:
     def go_on(self) -> None:
         """Let the local search and the sets of tasks take turns until the end."""
         if self.has_many_partitions:
-            self.sets.look_for_schedules(share=0.6)
+            self.sets.look_for_schedules(share=0.75)
         while self.search.open and self._effort < _MOST_EFFORT and self.dual_prices is not None:
             self.improve(_LONG_IDLE_CYCLES)
             if self.search.open:

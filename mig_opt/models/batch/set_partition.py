@@ -33,11 +33,14 @@ from mig_opt.models.batch.set_prices import SetBound, TooMuchError
 Solve = Callable[[Batch, Control[Schedule]], None]
 """Exact method for one GPU: it reports to the control."""
 
-_MAX_CHOICES, _CHOICES_PER_SECOND = 2**32, 4e9
-"""Sets that are looked at in search of a partition, at most; and by a thread in a second."""
+_MAX_WORDS, _WORDS_PER_SECOND = 2**32, 8e8
+"""Words of 64 sets that are looked at in search of a partition, at most; and by a thread in a second."""
 
-_EVEN_EFFORT = 16
+_EVEN_EFFORT = 2
 """Effort of the search for a partition into sets of about the mean value."""
+
+_MOST_IN_VAIN = 3
+"""Partitions whose schedules are no shorter, one after the other, until other sets are listed."""
 
 _GPU_SECONDS = 5.0
 """Seconds for the exact method on one GPU, at most."""
@@ -80,8 +83,8 @@ class SetPartition(Generic[M]):
 
     def _look_through(self, listing: GpuSetListing, found: GpuSets, tasks: PricedTasks) -> None:
         """Schedule one partition after the other into some of the sets, as long as there are any."""
-        begin = 0
-        while not self._expired():
+        begin, in_vain = 0, 0
+        while not self._expired() and in_vain < _MOST_IN_VAIN:
             at_most = self._search.upper - 1
             late = [one for one, alone in self._alone.items() if alone.ticks > at_most]
             found = found.at((found.lengths <= at_most) & ~np.isin(found.sets, np.array(late, np.int64)))
@@ -91,6 +94,7 @@ class SetPartition(Generic[M]):
             if not parts:
                 return
             self._schedule(listing, found, parts, at_most)
+            in_vain = in_vain + 1 if self._search.upper > at_most else 0
 
     def _expired(self) -> bool:
         return self._search.control.left_until(self._end) <= 0
@@ -124,9 +128,10 @@ class SetPartition(Generic[M]):
         """Return a partition of all tasks into some of the sets, an empty one if there is none; and where it was."""
         control = self._search.control
         # In a deterministic run the clock stands still meanwhile.
-        most = int(min(effort * _MAX_CHOICES, 1 + control.left_until(self._end) * _CHOICES_PER_SECOND))
+        rate = control.workers * _WORDS_PER_SECOND
+        most = int(min(effort * _MAX_WORDS, 1 + control.left_until(self._end) * rate))
         parts, steps, at = partition_of_sets(found, tasks, self._gpus, most, control.workers, self._expired, begin)
-        control.spend(steps / _CHOICES_PER_SECOND)
+        control.spend(steps / rate)
         if parts is None:
             raise TooMuchError
         return parts, at
@@ -142,7 +147,7 @@ class SetPartition(Generic[M]):
             alone = self._alone.get(tasks)
             if alone is None:
                 layout = int(found.layouts[np.searchsorted(found.sets, tasks)])
-                alone = self._alone[tasks] = _OneGpu(search, dict(listing.places(tasks, layout)))
+                alone = self._alone[tasks] = _OneGpu(search, listing.places(tasks, layout))
             if alone.ticks > at_most and not alone.tried:
                 alone.solve(self._solve)
             if alone.lower > at_most:

@@ -20,7 +20,7 @@ import numpy as np
 
 from mig_opt.batch.loads.branches import Branches
 from mig_opt.batch.loads.columns import grain_of
-from mig_opt.batch.loads.gpu_sets import GpuSetListing, GpuSets
+from mig_opt.batch.loads.gpu_sets import GpuSetListing, GpuSets, Sample
 from mig_opt.batch.loads.layout_values import PricedTasks, priced_tasks
 from mig_opt.batch.loads.layouts import MAX_LAYOUTS, number_of_layouts
 from mig_opt.batch.loads.subsets import NEVER, Integers, Reals
@@ -91,8 +91,8 @@ class SearchedSets(Generic[M]):
         self._search, self._workers, self._expired = search, workers, expired
         self.listing = GpuSetListing(search.problem, branches, _MAX_SETS)
 
-    def sets(self, tasks: PricedTasks, needed: int, effort: int = 1, enough: int | None = None) -> GpuSets:
-        """List the sets that a GPU can run, of some value at least, or ``enough`` of them.
+    def sets(self, tasks: PricedTasks, needed: int, effort: int = 1, sample: Sample | None = None) -> GpuSets:
+        """List the sets that a GPU can run, of some value at least, or a ``sample`` of them.
 
         A list may take ``effort`` times as long as usual.
 
@@ -105,7 +105,7 @@ class SearchedSets(Generic[M]):
             raise TooMuchError
         # In a deterministic run the clock stands still meanwhile.
         most = int(min(effort * _MAX_STEPS, 1 + self._search.control.left * _STEPS_PER_SECOND))
-        found = self.listing.sets(tasks, needed, most, self._workers, self._expired, enough)
+        found = self.listing.sets(tasks, needed, most, self._workers, self._expired, sample)
         spent = self.listing.steps / _STEPS_PER_SECOND + _SECONDS_PER_LAYOUT * len(self.listing.layouts)
         self._search.control.spend(spent)
         if found is None:

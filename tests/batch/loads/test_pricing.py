@@ -96,11 +96,17 @@ EVERYTHING = 2**9 - 1
 
 
 def found_in(
-    sets: list[int], prices: list[int], count: int, *, most_steps: int = 2**30, workers: int = 1, expired: bool = False
+    sets: list[int],
+    prices: list[int],
+    count: int,
+    *,
+    most_steps: int = 2**40,
+    workers: int = 1,
+    expired: bool = False,
 ) -> tuple[tuple[int, ...] | None, int]:
     known, priced = np.unique(np.array(sets, np.int64)), np.array(prices, np.int32)
-    values = np.array([sum(prices[at] for at in range(9) if one >> at & 1) for one in known.tolist()], np.int64)
-    tasks = PricedTasks(np.ones((1, 9), np.int32), priced, int(priced.sum()), 10, 1, 2**20)
+    values = (known[:, np.newaxis] >> np.arange(len(prices)) & 1) @ priced.astype(np.int64)
+    tasks = PricedTasks(np.ones((1, len(prices)), np.int32), priced, int(priced.sum()), 10, 1, 2**20)
     listed = GpuSets(known, values, np.zeros(len(known), np.int64), np.zeros(len(known), np.int64))
     return partition_of_sets(listed, tasks, count, most_steps, workers, lambda: expired)[:2]
 
@@ -126,6 +132,30 @@ def test_there_is_one_if_there_is_any(sets: list[int], prices: list[int], count:
         assert len(found) == count
         assert sum(found) == EVERYTHING
         assert set(found) <= set(sets)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_there_is_one_among_hundreds_of_sets_if_there_is_any(seed: int) -> None:
+    rng, count = Random(seed), 2 + seed % 6
+    sizes = [12 // count, 12 // count, 12 // count + 1, 12 // count + 2]
+    sets = {sum(1 << at for at in rng.sample(range(12), rng.choice(sizes))) for _ in range(rng.choice([70, 150, 600]))}
+    reached = {0}
+    for _ in range(count):
+        reached = {one | other for one in reached for other in sets if not one & other}
+    found, _ = found_in(list(sets), [rng.randint(0, 9) for _ in range(12)], count, workers=2)
+    assert found is not None
+    assert bool(found) == (2**12 - 1 in reached)
+    assert not found or (sum(found) == 2**12 - 1 and set(found) <= sets)
+
+
+@pytest.mark.parametrize("count", [3, 4])
+def test_the_only_one_among_thousands_of_sets_is_found(count: int) -> None:
+    rng, tasks = Random(count), list(range(60))
+    rng.shuffle(tasks)
+    parts = {sum(1 << at for at in tasks[part::count]) for part in range(count)}
+    others = {sum(1 << at for at in rng.sample(range(60), 60 // count)) for _ in range(40_000)}
+    found, _ = found_in([*parts, *others], [1] * 60, count, workers=2)
+    assert set(found or ()) == parts
 
 
 @pytest.mark.parametrize("limits", [{"most_steps": 3}, {"expired": True}])
