@@ -19,7 +19,7 @@ from mig_opt.texts import plural
 if TYPE_CHECKING:
     from mig_opt.studies.scores import Score, Scores
 
-_FOLDER = Path("scores")
+_FOLDER, _LIMIT = Path("scores"), 60.0
 
 
 def score(
@@ -31,7 +31,7 @@ def score(
     plan: Annotated[Path | None, Argument(metavar="PLAN", help="Plan for the instance.", show_default=False)] = None,
     *,
     command: Annotated[str | None, "CMD", "Solver to run: './mine {instance} {plan}'."] = None,
-    time_limit: Annotated[float, "S", "Seconds for the solver on each instance."] = 60.0,
+    time_limit: Annotated[float, "S", "Seconds for the solver on each instance."] = _LIMIT,
     kind: Kind = None,
     difficulty: Class = None,
     instance: Annotated[list[str] | None, "NAME", "Only this one; may be repeated."] = None,
@@ -62,10 +62,12 @@ def score(
 
     one_of_them = (what is None) != (command is None)
     call.require(one_of_them, "--command", "or an instance with its plan, or a folder of plans: give one of them")
+    if command is None:
+        runs: dict[str, object] = {"--methods": methods, "--scheduler": scheduler, "--output": output}
+        runs |= {"--instance": instance, "--kind": kind, "--class": difficulty}
+        runs |= {"--jobs": jobs != 1, "--time-limit": time_limit != _LIMIT}
+        call.none_of(runs, "is for a solver; give --command, or leave it out")
     with call.step():
-        if command is None and (methods or scheduler or output or instance or kind or difficulty):
-            only = "--methods, --scheduler, --output, --instance, --kind and --class"
-            refuse("--command", f"is missing: {only} are for a solver")
         if instance and (kind or difficulty):
             refuse("--instance", "is in place of --kind and --class; leave out one of them")
         if what is not None and plan is None and not Path(what).is_dir():

@@ -13,6 +13,8 @@ from mig_opt.cli.checks import refuse
 from mig_opt.method.report import Part, Points, Report, Table
 from mig_opt.texts import number_in, plural, seconds
 
+_RUN_SECONDS = 2.0
+
 
 def profile(
     call: Call,
@@ -32,7 +34,7 @@ def profile(
     shape: Annotated[
         list[str] | None, "INPUT:N,N", "With --triton: shape of an input with open dimensions; may be repeated."
     ] = None,
-    run_seconds: Annotated[float, "S", "--seconds", "With --triton: length of a run."] = 2.0,
+    run_seconds: Annotated[float, "S", "--seconds", "With --triton: length of a run."] = _RUN_SECONDS,
     journal: Annotated[Path | None, "File for everything that happens.  [default: OUTPUT.journal]"] = None,
     user: Annotated[str, "NAME", options.TASKS_USER] = "",
     quiet: Annotated[bool, "No progress."] = False,  # noqa: ARG001  # the call heeds it
@@ -57,6 +59,12 @@ def profile(
 
     call.require(commands is None or triton is None, "--triton", "is in place of --commands; give one of them")
     call.require(commands is not None or triton is not None, "--commands", "is missing; give it, or --triton HOST:PORT")
+    if triton is None:
+        of_models = {"--model": model, "--shape": shape, "--seconds": run_seconds != _RUN_SECONDS}
+        call.none_of(of_models, "is for --triton; leave it out")
+    else:
+        own = {"--device": device != "0", "--isolated": isolated, "--journal": journal, "--user": user}
+        call.none_of(own, "is for --commands; leave it out")
     words = None if commands is None else call.attempt(read, Commands, commands)
     kind = call.attempt(get_gpu, gpu)
     call.check_outputs(output=output)

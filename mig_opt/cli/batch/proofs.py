@@ -141,7 +141,8 @@ def check(
     """
     limits: dict[str, Any] = {"time_limit": time_limit, "workers": workers}
     with call.step():
-        also = [Problem("method", "is for --rerun; add that")] if method is not None and not rerun else []
+        later = {} if rerun else {"method": method, "workers": workers}
+        also = [Problem(name, "is for --rerun; add that") for name, value in later.items() if value is not None]
         check_proof_options(DEFAULT_METHOD if method is None else method, also=also, **limits)
     problem = call.attempt(load_batch, batch, given)
     plan = call.attempt(read, Schedule, schedule)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from shlex import quote
@@ -90,15 +89,22 @@ def run(
     from mig_opt.operations.execute.schedules import plan_of_nodes, resume_schedule, run_schedule, undo_schedule
 
     call.require(resume is None or undo is None, "--undo", "and --resume exclude each other; give one of them")
-    elsewhere = {"--dry-run": dry_run or None, "--engine": engine or None, "--journal": journal} if split else {}
-    _none_of(call, elsewhere, "and --split exclude each other; give one of them")
+    elsewhere = {"--dry-run": dry_run, "--engine": engine, "--journal": journal} if split else {}
+    call.none_of(elsewhere, "and --split exclude each other; give one of them")
+    told = {"--measured": measured, "--measured-costs": measured_costs, "--plot": chart}
+    why = "tells of an execution; leave it out with --split, --dry-run and --undo"
+    call.none_of(told if split or dry_run or undo else {}, why)
     call.check_outputs(batch=measured, costs=measured_costs, chart=chart)
     path = resume or undo or journal or Path(_JOURNAL)
     if resume or undo or gather:
-        fresh = {"--commands": commands, "--devices": devices, "--dry-run": dry_run or None, "--split": split}
+        fresh = {"--commands": commands, "--devices": devices, "--dry-run": dry_run, "--split": split}
         fresh |= {"--replan": replan}
-        fresh |= {"--resume": resume, "--undo": undo} if gather else {"--journal": journal}
-        _none_of(call, fresh, f"is for a new execution; {'DIR' if gather else 'the journal'} has all of that")
+        if gather is None:
+            fresh |= {"--journal": journal}
+        else:
+            fresh |= {"BATCH": batch, "SCHEDULE": schedule, "--resume": resume, "--undo": undo}
+            fresh |= {"--engine": engine, "--user": user}
+        call.none_of(fresh, f"is for a new execution; {'DIR' if gather else 'the journal'} has all of that")
     answer = partial(_answer, measured=measured, measured_costs=measured_costs, chart=chart, quiet=quiet)
     if gather is not None:
         call.finish()
@@ -141,11 +147,6 @@ def run(
                 observe=observe,
             )
     return answer(execution, path)
-
-
-def _none_of(call: Call, given: Mapping[str, object], reason: str) -> None:
-    for name, value in given.items():
-        call.require(value is None, name, reason)
 
 
 def _split(plan: Journal, folder: Path) -> Answer:

@@ -36,7 +36,7 @@ _DISTURBANCES = ("crashes", "early", "uptime", "downtime", "burst")
 
 _MOST_NAMED = 5  # jobs waiting for ever that are named
 
-_REFRESH_S = 0.25
+_REFRESH_S, _LIMIT = 0.25, 30.0
 
 
 def simulate(
@@ -77,7 +77,7 @@ def simulate(
         (f"Find the best in hindsight too; for up to {MOST_OPTIMAL[False]} jobs, {MOST_OPTIMAL[True]} with --reject."),
     ] = False,
     reject: Annotated[bool, "Turn jobs away that find no place when they arrive: no job waits."] = False,
-    time_limit: Annotated[float, "S", "Seconds for each goal of --optimum."] = 30.0,
+    time_limit: Annotated[float, "S", "Seconds for each goal of --optimum."] = _LIMIT,
     chart: Annotated[Path | None, options.plot("fleets, fragmentation and waits")] = None,
     log: Annotated[Path | None, "--save-log", "Write every run and operation, one JSON object on a line."] = None,
 ) -> Answer:
@@ -123,6 +123,7 @@ def simulate(
     drawn = declared is not None or disturb is not None
     call.require(seed is None or drawn, "--seed", "is for --declared and --disturb; leave it out")
     call.require(busy_until is None or start is not None, "--busy-until", "is for --from; leave it out")
+    call.require(optimum or time_limit == _LIMIT, "--time-limit", "is for --optimum; give that, or leave it out")
     call.require(not optimum or start is None, "--optimum", "is for GPUs that start empty; leave it or --from out")
     state = None if start is None else call.attempt(load_state, start)
     call.finish()

@@ -45,13 +45,12 @@ class DayOptions:
 
     def check(self, call: Call, others: Mapping[str, object]) -> None:
         """Note options that need a table of rates where there is none, and ``others`` that do not go with one."""
-        own = {"--margin": self.margin, "--prices": self.prices, "--step-by-step": self.step_by_step}
-        for name, value in own.items():
-            needs = "is for --rates; give a table of rates, or leave it out"
-            call.require(self.rates is not None or not value, name, needs)
+        if self.rates is None:
+            own = {"--margin": self.margin, "--prices": self.prices, "--step-by-step": self.step_by_step}
+            call.none_of(own, "is for --rates; give a table of rates, or leave it out")
+            return
         there = "does not go with --rates: the first deployment of the day is there already; leave out one of them"
-        for name, given in others.items():
-            call.require(self.rates is None or not given, name, there)
+        call.none_of(others, there)
 
     def read(self, call: Call, demand: Demand | None, headroom: float) -> Day | None:
         """Return the day, if there is a table of rates, with all rates raised by the headroom."""

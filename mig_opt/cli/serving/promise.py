@@ -39,9 +39,8 @@ class PromiseOptions:
         from mig_opt.simulation.serving.requests import Batching
 
         if self.promise is None:
-            for name in ("arrivals", "server", "delay", "overhead"):
-                if getattr(self, name) is not None:
-                    refuse(f"--{name}", "is for --promise; give one, for example --promise 99%, or leave it out")
+            own = {f"--{name}": getattr(self, name) for name in ("arrivals", "server", "delay", "overhead")}
+            call.none_of(own, "is for --promise; give one, for example --promise 99%, or leave it out")
             return None
         share = call.attempt(parsed_promise, self.promise)
         arrivals = call.attempt(Arrivals, self.arrivals or "poisson")

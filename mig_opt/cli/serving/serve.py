@@ -100,6 +100,13 @@ def serve(
     from mig_opt.api.change import plan_change
     from mig_opt.simulation.serving.requests import Batching, setting_problems, simulate_requests
 
+    if compare:
+        simulated: dict[str, object] = {"--arrivals": arrivals != "poisson", "--burst": burst, "--rates": rates}
+        simulated |= {"--recorded": recorded, "--server": server != "ideal", "--router": router, "--patience": patience}
+        simulated |= {"--delay": delay, "--preferred": preferred, "--overhead": overhead or None, "--partial": partial}
+        simulated |= {"--spread": spread or None, "--warm-up": warm_up, "--seed": seed or None, "--from": running}
+        simulated |= {"--start-up": start_up or None, "--promise": promise, "--plot": chart}
+        call.none_of(simulated, "is for a simulation; leave it out with --compare")
     share = None if promise is None else call.attempt(parsed_promise, promise)
     demand = call.attempt(load_services, services, given)
     plan = call.attempt(read_deployment_for, demand, deployment)
@@ -114,7 +121,6 @@ def serve(
             raise InputError(problems)
     pattern = arrivals_of(call, arrivals, burst, demand, rates=rates, recorded=recorded)
     call.require(running is not None or not start_up, "--start-up", "is for --from; give OLD, or leave it out")
-    call.require(not (compare and chart), "--plot", "draws simulations; leave it out with --compare")
     call.begin(chart=chart)
     if compare:
         return _compared(call, demand, plan, compare, seconds)

@@ -183,9 +183,14 @@ def test_all_that_do_not_answer_are_told(url, tmp_path):
     assert sum(": does not answer: " in text for text in told) == len(dead)
 
 
-def test_the_command_asks_how_long_was_counted(run, tmp_path, deployment):
+def test_the_command_asks_how_long_was_counted_and_refuses_options_of_simulations(run, tmp_path, deployment):
     services, fleet, metrics = (tmp_path / name for name in ("services.json", "fleet.json", "m.txt"))
     write(DEMAND, services)
     write(deployment, fleet)
     metrics.write_text(triton("bert", 54_000, 42_000))
     refuses(run("serve", fleet, "--services", services, "--compare", metrics), "--seconds: how long was counted?")
+    of_simulations = "--arrivals bursty --server triton --router uniform --patience 1 --delay 0 --preferred 8"
+    of_simulations += " --overhead 1 --spread 1 --warm-up 0 --seed 1 --promise 99%"
+    given = ["--from", fleet, "--partial", *of_simulations.split(), "--compare", metrics, "--seconds", 600]
+    told = run("serve", fleet, "--services", services, *given)
+    refuses(told, *(f"{word}: is for a simulation" for word in given[:-4] if str(word).startswith("--")))
