@@ -104,11 +104,11 @@ def layouts_of(deployment: Deployment, *, instances: bool = False) -> tuple[tupl
 
 
 def whole_gpu_problems(gpus: Sequence[str], used: Iterable[int]) -> Iterator[Problem]:
-    """Yield a problem for each used GPU on which MIG is off: scripts of ``nvidia-smi`` are about instances."""
+    """Yield a problem for each used GPU on which MIG is off: scripts are about instances."""
     for gpu in sorted(set(used) & set(range(len(gpus)))):
         if not get_gpu(gpus[gpu]).mig:
-            message = f"has MIG off ({gpus[gpu]}), and a script of nvidia-smi commands is about MIG instances"
-            yield Problem(f"gpus[{gpu}]", f"{message}; export mig-parted or kubernetes, which know whole GPUs")
+            message = f"has MIG off ({gpus[gpu]}), and scripts are about MIG instances"
+            yield Problem(f"gpus[{gpu}]", f"{message}; plan it with MIG on, or export for kubernetes")
 
 
 def profile_counts(layout: Sequence[Placement]) -> dict[str, int]:

@@ -162,5 +162,5 @@ def test_on_gpus_without_mig_kubernetes_has_whole_ones_and_scripts_are_refused()
     ]
     change = plan_change(Deployment(mixed.gpus, ()), mixed).plan
     for script in (lambda: deployment_script(mixed), lambda: change_script(change)):
-        refused(script, match=r"gpus\[0\]: has MIG off \(A30-24GB without MIG\), .*; export mig-part")
+        refused(script, match=r"gpus\[0\]: has MIG off \(A30-24GB without MIG\), .* MIG on, or export for kubernetes$")
     assert "create_missing 1" in deployment_script(Deployment(mixed.gpus, (part,)))
