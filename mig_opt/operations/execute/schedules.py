@@ -26,6 +26,11 @@ from mig_opt.operations.execute.report import Execution
 from mig_opt.operations.rollout.layouts import addresses
 from mig_opt.rules import wrong_share
 
+_IN_PARTS = (
+    "is of parts (--split), each of which goes on where it is: start run.sh there again, or take it back there by "
+    "mig-opt run --undo run.journal; then --gather"
+)
+
 
 def run_schedule(
     batch: Batch,
@@ -215,12 +220,14 @@ def _executor(
 ) -> Iterator[Executor | Conductor]:
     """Give what goes on with an execution that has begun: as a ``user``, or that of its tasks if it is empty."""
     journal = file.journal
+    places = list(enumerate(addresses(journal.batch.gpus, journal.gpus)))
+    if not journal.run and any(place.host for _, place in places):
+        raise InputError([Problem("", _IN_PARTS)], str(file.path))
     chosen = engine or journal.engine
     if chosen:
         with checked_engine(chosen, cut(journal), begun=True) as known:
             yield Conductor(file, known, observe)
         return
-    places = enumerate(addresses(journal.batch.gpus, journal.gpus))
     problems = [Problem(f"gpus[{index}]", ELSEWHERE.format(place.host)) for index, place in places if place.host]
     problems += [Problem("", text) for text in [slurm_in_the_way()] if text]
     if problems:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import refuses
 from executions import Execution, World, random_batch, true_times
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -177,6 +178,8 @@ def test_parts_are_carried_out_by_what_stands_beside_them(run, files, tmp_path):
         if host == "n1":
             assert run("run", "--gather", folder, "--quiet").code == 1
             assert not gather(folder).ended
+            for way in (["--resume"], ["--undo"], ["--engine", "slurm", "--resume"], ["--engine", "slurm", "--undo"]):
+                refuses(run("run", *way, folder / "run.journal"), "is of parts (--split)", "start run.sh there again")
     assert sorted((tmp_path / "ran").read_text().split()) == ["a", "b"]
     assert run("run", "--gather", folder, "--journal", "whole.journal", "--quiet").code == 0
     whole = read_journal(tmp_path / "whole.journal")
