@@ -152,7 +152,7 @@ class Event:
     code : int or None
         Of a task that has ended: its exit code.
     text : str
-        Why something was refused, which node is silent, or what a new plan gains.
+        Why something was refused, which node is silent, what a task has left, or what a new plan gains.
     schedule : Schedule or None
         Of a new plan: when what had not begun is to be done, in seconds since the execution began.
     """

@@ -37,6 +37,8 @@ class _View:
             self._running = {task: begun for task, begun in self._running.items() if task != event.task}
             self._ended += event.kind == "ran"
             self._late = event.time - journal.began - journal.planned_runs[event.task].end
+            if event.text:
+                _say_event(journal, event)
         elif event.kind in ("create", "destroy") and event.instance is not None:
             place = journal.lifetimes[event.instance]
             name = gpu_name(journal.batch.devices, place.gpu)

@@ -29,6 +29,7 @@ Observer = Callable[[Journal, Event], object]
 """Is told each event, after it has been noted."""
 
 _MOST_TRIES = 3  # tries at a task that dies without an exit code, as when the memory of the machine is full
+_LEFT = "some of its processes go on: they have left its group, or cannot be killed; end them before you go on"
 _DIED = 137  # exit code of a task that has been killed by a signal that cannot be caught, as shells write it
 
 
@@ -112,10 +113,11 @@ class Executor:
         self._machines.stop(name for _, name in running)
         for index, name in running:
             outcome = self._machines.tries.outcome(name)
+            text = "" if outcome else _LEFT
             # It has been told to stop, maybe before this process was: a failure is not an end of its own.
-            self._note_end(index, outcome if outcome is not None and outcome.code == 0 else None)
+            self._note_end(index, outcome if outcome is not None and outcome.code == 0 else None, text)
 
-    def _note_end(self, index: int, outcome: Outcome | None) -> None:
+    def _note_end(self, index: int, outcome: Outcome | None, text: str = "") -> None:
         """Note the end of the try that runs on an instance; without an exit code it has died."""
         task = self._lanes[index].running
         assert task is not None
@@ -123,7 +125,7 @@ class Executor:
         if self._replanner is not None and outcome is not None:
             self._replanner.ended(self._lanes[index], task, outcome.time)
         if outcome is None or outcome.code is None:
-            self._note("died", index, task=task, attempt=attempt)
+            self._note("died", index, task=task, attempt=attempt, text=text)
         else:
             self._note("ran", index, outcome.time, task=task, attempt=attempt, code=outcome.code)
 

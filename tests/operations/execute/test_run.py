@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from functools import partialmethod
 from pathlib import Path
 
 import pytest
@@ -325,15 +326,25 @@ def test_undo_ends_tasks_that_outlive_their_executor(machine, command, journal, 
     assert not lives(int((tmp_path / "pid").read_text()))
 
 
-def test_stopping_does_not_wait_for_processes_that_have_left(tmp_path):
-    attempts, noted = Attempts(tmp_path / "tasks", tmp_path), tmp_path / "pid"
-    command = f"setsid sh -c 'echo $$ > {noted}.new; mv {noted}.new {noted}; exec sleep 30' & sleep 30"
-    process = attempts.begin("a", ["sh", "-c", command], {})
-    while not noted.exists():
-        time.sleep(0.01)
+def test_tasks_that_ignore_sigterm_are_killed_and_processes_that_have_left_them_are_told(
+    machine, journal, tmp_path, monkeypatch
+):
+    pids, own = tmp_path / "left", tmp_path / "own"
+    stays = f"echo $$ >{own}; trap '' TERM; setsid sh -c 'echo $$ >{pids}; exec sleep 60' & sleep 60; sleep 60"
+    waits = f"until [ -s {pids} ]; do sleep 0.01; done"
+    monkeypatch.setattr(Attempts, "stop", partialmethod(Attempts.stop, patience=0.1))
+
+    def stop(_: object, event) -> None:
+        if (event.kind, event.task) == ("ran", "right"):
+            raise KeyboardInterrupt
+
+    commands = note(tmp_path, f"case $MIG_OPT_TASK in left) {stays};; right) {waits};; esac")
     try:
-        attempts.stop("a", patience=0.1)
-        assert attempts.outcome("a") is None, "the lock is still held by what has left"
+        with pytest.raises(KeyboardInterrupt):
+            run_schedule(BATCH, PLAN, commands, journal=journal, observe=stop)
+        assert [lives(int(path.read_text())) for path in (own, pids)] == [False, True]
     finally:
-        os.kill(int(noted.read_text()), signal.SIGKILL)
-        process.wait()
+        os.kill(int(pids.read_text()), signal.SIGKILL)
+    died, stopped = read_journal(journal).events[-2:]
+    assert (died.kind, died.task, stopped.kind) == ("died", "left", "stop")
+    assert "some of its processes go on" in died.text
