@@ -24,6 +24,9 @@ from mig_opt.models.solvers.backend import Backend, IntegerOutcome, Request, Sol
 from mig_opt.models.solvers.cbc import Cbc
 from mig_opt.models.solvers.highs import Highs, highs_or_cbc
 
+_NODES_PER_SECOND = 3.0
+"""Nodes that HiGHS looks at in a second: measured 100 with 5 tasks, 4.5 with 8, and 1.8 with 12 and 16."""
+
 
 def milp(batch: Batch, control: Control[Schedule]) -> None:
     """Search with HiGHS, or with CBC where HiGHS cannot be loaded, until the proof or the end of the time."""
@@ -87,6 +90,7 @@ class _MilpSearch(BlockSearch[BlockProgram]):
             self._backend,
             self.control,
             share=request.share,
+            nodes_per_second=_NODES_PER_SECOND,
             start=model.start,
             on_solution=report_solution,
             on_bound=report_bound,

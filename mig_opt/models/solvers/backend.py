@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
-NODES_PER_SECOND = 10
-"""Nodes of a search tree that take about a second: from some hundred for five tasks to a few for twenty."""
+NODES_PER_SECOND = 10.0
+"""Nodes of a search tree that take about a second, where the caller does not know better."""
 
 _MOST_NODES = 2**31 - 1
 """Nodes that solvers can count."""
@@ -142,6 +142,7 @@ def solve_program(
     control: Limits,
     *,
     share: float = 1.0,
+    nodes_per_second: float = NODES_PER_SECOND,
     start: Values | None = None,
     on_solution: Callable[[Values], None] | None = None,
     on_bound: Callable[[float], None] | None = None,
@@ -152,15 +153,15 @@ def solve_program(
     then told to stop, what it has found is reported, and KeyboardInterrupt goes on to the caller. The backends use one
     thread each: they gain little from more, and CBC's answers then depend on chance.
 
-    The run may take a ``share`` of the remaining time. It starts from the value of every variable, by name, if given.
-    ``on_solution`` is called with such values for better solutions, with the last one in any case, and ``on_bound``
-    with better bounds. If the solver fails, that is a SolverError.
+    The run may take a ``share`` of the remaining time, as nodes if it is deterministic. It starts from the value of
+    every variable, by name, if given. ``on_solution`` is called with such values for better solutions, with the last
+    one in any case, and ``on_bound`` with better bounds. If the solver fails, that is a SolverError.
     """
     if control.expired:
         return SolverOutcome(Status.NO_SOLUTION, None, -math.inf, None)
     stop = threading.Event()
     progress = _Progress(control, stop, on_solution, on_bound)
-    seconds, nodes = _limits(control, share)
+    seconds, nodes = _limits(control, share, nodes_per_second)
     run = ProgramRun(program, seconds, nodes, control.seed, start, stop, progress.solution, progress.early_bound)
 
     def work() -> ProgramOutcome:
@@ -174,7 +175,7 @@ def solve_program(
     _LOG.debug("%s: %s, objective %s, bound %g, %d variables, %d constraints", backend.name, outcome.status,
                outcome.objective, outcome.bound, program.numVariables(), program.numConstraints())  # fmt: skip
     if nodes is not None and outcome.status not in (Status.OPTIMAL, Status.INFEASIBLE):
-        control.spend(nodes / NODES_PER_SECOND)
+        control.spend(nodes / nodes_per_second)
     return outcome
 
 
@@ -215,9 +216,9 @@ class _Progress:
             self._stop.set()
 
 
-def _limits(control: Limits, share: float) -> tuple[float | None, int | None]:
+def _limits(control: Limits, share: float, nodes_per_second: float) -> tuple[float | None, int | None]:
     """Return the limits of a run: of seconds, or of nodes where the clock must not decide."""
     if control.remaining is None:
         return None, None
     seconds = max(control.remaining * share, 0.01)
-    return (None, min(math.ceil(seconds * NODES_PER_SECOND), _MOST_NODES)) if control.deterministic else (seconds, None)
+    return (None, min(math.ceil(seconds * nodes_per_second), _MOST_NODES)) if control.deterministic else (seconds, None)

@@ -208,3 +208,12 @@ def test_the_start_is_given_to_the_solver(monkeypatch: pytest.MonkeyPatch) -> No
     assert [job.start is not None for job in starts][:2] == [False, True]
     names = {variable.name for variable in starts[1].program.variables()}
     assert names <= set(starts[1].start)
+
+
+def test_deterministic_limits_are_nodes_for_about_as_many_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes: list[int] = []
+    run = milp_module.Highs.run
+    monkeypatch.setattr(milp_module.Highs, "run", lambda self, job: nodes.append(job.nodes) or run(self, job))
+    solve(tiny.BATCH, "milp-highs", time_limit=10.0, deterministic=True)
+    # Of 12 and 16 tasks 18 nodes take ten seconds.
+    assert 9 <= max(nodes) <= 36

@@ -239,6 +239,19 @@ def test_counting_assignments_ends_when_the_time_is_up(monkeypatch: pytest.Monke
     assert 1 < told < 1000
 
 
+def test_each_decision_is_counted_with_its_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw, decided = random.Random(1), list[list[int]]()
+    times = [float(draw.randint(3, 9)) for _ in range(14)]
+    tasks = (Task(f"t{at}", {k: round(one / k**0.9, 1) for k in A100.sizes}) for at, one in enumerate(times))
+    search = CpSearch(Batch(tuple(tasks), A100), Control[Schedule](RunOptions(time_limit=0.5, deterministic=True)))
+    search.control.report_plan(solve(search.batch, "far").schedule)
+    monkeypatch.setattr(search, "decide", lambda places: decided.append(places) or CpSearch.decide(search, places))
+    prove_by_subsets(search)
+    # One takes 8 ms and more; half of that was counted, and less.
+    assert len(decided) > 10
+    assert search.control.clock > 0.006 * len(decided)
+
+
 def test_short_times_in_instances_with_too_little_memory_do_not_hide_schedules() -> None:
     draw = random.Random(1)
     times = [(one := round(draw.uniform(118, 128), 6), round(one * draw.uniform(0.9, 1.1), 6)) for _ in range(10)]
