@@ -137,6 +137,16 @@ def test_a_reader_comes_to_what_the_page_shows(page, tmp_path, monkeypatch, caps
     run_page(page, folder, capsys)
 
 
+@pytest.mark.deep
+def test_a_type_checker_takes_the_readme_and_wants_no_method_of_a_policy():
+    code = "".join(block.text for block in blocks_of(README) if block.language == "python")
+    code += "from mig_opt.simulation import Policy\nclass Idle(Policy): ...\nIdle()\n"
+    told, _, _ = pytest.importorskip("mypy.api").run(
+        ["--strict", "--config-file=", "--follow-imports=silent", "-c", code]
+    )
+    assert "Success" in told, told
+
+
 def test_commands_and_their_outputs():
     text = "$ a b\none\ntwo\n$ c \\\n   d\n"
     assert commands_of(text) == [("a b", ["one", "two"]), ("c    d", [])]

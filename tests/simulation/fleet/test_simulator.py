@@ -231,13 +231,6 @@ def test_wrong_options_are_all_named(policy: str, options: dict[str, Any], paths
     assert sorted(problem.path for problem in caught.value.problems) == sorted(paths.split() or options)
 
 
-@pytest.mark.deep
-def test_a_type_checker_wants_no_method_of_a_policy() -> None:
-    code = "from mig_opt.simulation import Policy\nclass Idle(Policy): ...\nIdle()"
-    told, _, _ = pytest.importorskip("mypy.api").run(["--strict", "--follow-imports=silent", "-c", code])
-    assert "abstract" not in told
-
-
 def test_wrong_arguments() -> None:
     wanted = trace(job("a", 0, "1g.5gb", 3))
     for policy, options, message in (
