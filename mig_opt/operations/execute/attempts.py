@@ -94,10 +94,8 @@ def own_folder(folder: Path, mode: int = 0o700, mend: str = "; mend that, or rem
     except OSError as error:
         raise InputError([Problem(str(folder), f"cannot be made: {error.strerror}")]) from None
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o777 & ~mode:
-        wanted = (
-            f"a folder of this user that nobody else may {'write to' if mode & 0o55 else 'enter'} (mode {mode:04o})"
-        )
-        raise InputError([Problem(str(folder), f"must be {wanted}{mend}")])
+        deed = f"{'write to' if mode & 0o55 else 'enter'} (mode {mode:04o})"
+        raise InputError([Problem(str(folder), f"must be a folder of this user that nobody else may {deed}{mend}")])
     return folder
 
 

@@ -100,8 +100,7 @@ def check_gpu(driver: Nvml, identifier: str, wanted: Sequence[Placement], initia
     for one in there:
         if any(map(one.overlaps, wanted)) and not any(map(one.at, initial)):
             messages.append(f"an instance is in the way, and is left alone: {one}; destroy it, or choose another GPU")
-    if messages:
-        raise InputError(Problem("", message) for message in dict.fromkeys(messages))
+    raise_any(Problem("", message) for message in dict.fromkeys(messages))
     return device.uuid
 
 

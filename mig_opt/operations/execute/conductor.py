@@ -39,8 +39,7 @@ def engine_of(name: str) -> Engine:
 def checked_engine(engine: str | Engine, parts: Mapping[str, Journal], *, begun: bool) -> Iterator[Engine]:
     """Give an engine that finds nothing that keeps parts from being carried out; at the end it is closed."""
     with contextlib.closing(engine_of(engine) if isinstance(engine, str) else engine) as known:
-        problems = known.check(parts, begun=begun)
-        raise_any(problems)
+        raise_any(known.check(parts, begun=begun))
         yield known
 
 

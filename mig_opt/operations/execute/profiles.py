@@ -202,8 +202,7 @@ def profile_tasks(
             gpus, refused = check_machines(machines, batch, schedule, [device])
             programs = {**commands.tasks, **commands.models}.items()
             missing = [problem for name, words in programs for problem in missing_program(name, words)]
-            if missing or refused:
-                raise InputError([*missing, *refused])
+            raise_any([*missing, *refused])
             driver = machines.driver
             source = f"measured by mig-opt {__version__} on {driver.device(device).name}, driver {driver.version()}"
             own, run = account.pw_name if account else "", secrets.token_hex(8)
@@ -298,8 +297,7 @@ def _outcome(execution: Execution, path: Path, plan: ProfilePlan, ways: Sequence
             throughput, latency = (statistics.median(column) for column in zip(*known, strict=True))
             points[way.subject].append(Point(way.size, way.batch, way.processes, throughput, latency))
     beside = "alone" if plan.isolated else "beside each other"
-    runs_of = f"medians of {plan.repetitions} runs after {plan.warm_up} to warm up, {beside}"
-    source = f"{journal.batch.name}; {runs_of}"
+    source = f"{journal.batch.name}; medians of {plan.repetitions} runs after {plan.warm_up} to warm up, {beside}"
     if times:
         tasks = tuple(Task(name, each) for name, each in times.items())
         found.batch = Batch(tasks, plan.gpu, source=source, spread=dict(spread))

@@ -111,8 +111,7 @@ def run_schedule(
     account = None if problems else account_of(user)
     with Machines(tasks_folder(path), folder, patience, account) as machines:
         gpus, refused = check_machines(machines, batch, schedule, devices)
-        if problems or refused:
-            raise InputError([*problems, *refused])
+        raise_any([*problems, *refused])
         own = account.pw_name if account else ""
         plan = Journal(batch, schedule, commands, gpus, folder, secrets.token_hex(8), own, replan=replan)
         with JournalFile(path, plan) as file:
@@ -230,8 +229,7 @@ def _executor(
         return
     problems = [Problem(f"gpus[{index}]", ELSEWHERE.format(place.host)) for index, place in places if place.host]
     problems += [Problem("", text) for text in [slurm_in_the_way()] if text]
-    if problems:
-        raise InputError(problems, str(file.path))
+    raise_any(problems, file.path)
     account = None if user is None else account_of(user or journal.user)
     with Machines(tasks_folder(file.path), journal.folder, patience, account) as machines:
         yield Executor(file, machines, observe)

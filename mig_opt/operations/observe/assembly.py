@@ -123,8 +123,7 @@ def _leave_out(seen: Sightings, *, chosen: bool) -> None:
     unknown: dict[str, list[SeenInstance]] = defaultdict(list)
     for held in seen.instances:
         if held.home and held.home in off:
-            message = f"is an instance on a GPU on which MIG is off ({gpu_name(*held.home)})"
-            seen.wrong(held.where, message)
+            seen.wrong(held.where, f"is an instance on a GPU on which MIG is off ({gpu_name(*held.home)})")
         elif held.product and not kinds_of(held.product):
             unknown[held.product].append(held)
     for product, instances in unknown.items():

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import TypeVar
 
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.files.documents import shown
 from mig_opt.files.values import Findings
 from mig_opt.gpu.catalogue import CostTable, assumed_costs, catalogue, taken_names
@@ -217,8 +217,7 @@ def _model(
     )
     if isinstance(operations, CostTable):
         model = dataclasses.replace(model, operation_costs=operations.on(model))
-    if problems := list(taken_names(model)):
-        raise InputError(problems, label)
+    raise_any(taken_names(model), label)
     return GpuImport(model, (f"creations and destructions: {model.operation_costs.source}",))
 
 

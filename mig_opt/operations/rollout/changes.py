@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.fleet.state import FleetState, Migration
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.devices import gpu_name
@@ -75,8 +75,7 @@ def change_script(change: ChangePlan, *, devices: Sequence[str] | None = None) -
         *_illegal(change, layouts),
         *whole_gpu_problems(first.gpus, (segment.gpu for _, _, segment in segments)),
     ]
-    if problems:
-        raise InputError(problems, "change plan")
+    raise_any(problems, "change plan")
     wanted: dict[int, list[Placement]] = defaultdict(list)
     for step in change.steps:
         wanted[step.gpu].append(first.model(step.gpu).placement(step.profile, step.start))
@@ -195,9 +194,7 @@ def migrations_as_change(state: FleetState, migrations: Iterable[Migration]) -> 
     if not isinstance(state, FleetState):
         raise InputError([wrong_type("state", state, "a FleetState")])
     wanted = entries_of("migrations", migrations, Migration, "a Migration")
-    wrong = validate_migrations(state, wanted).violations
-    if wrong:
-        raise InputError(violation.problem() for violation in wrong)
+    raise_any(violation.problem() for violation in validate_migrations(state, wanted).violations)
     there = {}
     for held in state.instances:
         name = held.name or f"{held.profile}@{held.start} of GPU {gpu_name(state.devices, held.gpu)}"

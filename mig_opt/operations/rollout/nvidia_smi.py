@@ -13,8 +13,14 @@ from collections.abc import Iterator, Sequence
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Lifetime, OperationKind, Schedule, lifetimes_with_runs
-from mig_opt.errors import InputError, Problem
-from mig_opt.operations.rollout.layouts import addresses, batch_and_processes, in_creation_order, layouts_of
+from mig_opt.errors import Problem, raise_any
+from mig_opt.operations.rollout.layouts import (
+    addresses,
+    batch_and_processes,
+    in_creation_order,
+    layouts_of,
+    whole_gpu_problems,
+)
 from mig_opt.operations.rollout.shell import (
     check_mps_lines,
     check_words,
@@ -81,11 +87,11 @@ def deployment_script(deployment: Deployment, *, devices: Sequence[str] | None =
     segments 0
     segment 9:4 3g.40gb 8 2 chat
     """
-    layouts = layouts_of(deployment, instances=True)
+    layouts = layouts_of(deployment)
     places = addresses(len(layouts), devices, deployment.devices)
     services = ((f"segments[{i}].service", segment.service) for i, segment in enumerate(deployment.segments))
-    if problems := list(name_problems(services)):
-        raise InputError(problems)
+    on = (segment.gpu for segment in deployment.segments)
+    raise_any([*name_problems(services), *whole_gpu_problems(deployment.gpus, on)])
     used = [gpu for gpu, layout in enumerate(layouts) if layout]
     title = f"Deployment. GPUs: {deployment.used_gpus}, segments: {len(deployment.segments)}."
     body = [f"check {check_words(gpu, may=layouts[gpu], wanted=layouts[gpu])}" for gpu in used]
@@ -159,8 +165,7 @@ def schedule_script(batch: Batch, schedule: Schedule, *, devices: Sequence[str] 
     if whole:
         message = f"MIG is off on GPU {number_ranges(whole)}, and a script runs tasks on instances; use mig-opt run"
         problems.append(Problem("pools", message))
-    if problems:
-        raise InputError(problems, "schedule")
+    raise_any(problems, "schedule")
     lanes: dict[int, list[Lifetime]] = defaultdict(list)
     for lifetime in lifetimes_with_runs(batch, found.schedule):
         lanes[lifetime.gpu].append(lifetime)

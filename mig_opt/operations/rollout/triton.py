@@ -19,7 +19,6 @@ from mig_opt.operations.rollout.layouts import batch_and_processes
 from mig_opt.operations.rollout.nvidia_smi import deployment_script
 from mig_opt.operations.rollout.servers import FIRST_PORT, InferenceServer, servers_of
 from mig_opt.operations.rollout.shell import comment, functions_of, head
-from mig_opt.rules import wrong_type
 from mig_opt.serving.change_plan import ChangePlan
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment
@@ -92,8 +91,6 @@ def triton_files(
       preferred_batch_size: 128
     }
     """
-    if change is not None and not isinstance(change, ChangePlan):
-        raise InputError([wrong_type("change", change, "a ChangePlan, like plan_change().plan")])
     servers = servers_of(demand, deployment, batching=batching, port=port, devices=devices)
     configs = model_configs(servers, None if models is None else Path(models))
     repository = "" if models is None else str(Path(models).resolve())
