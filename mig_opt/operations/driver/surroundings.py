@@ -135,7 +135,7 @@ def _job_trouble(job: Mapping[str, str], nodes: Sequence[str]) -> str:
 
 def _slurm(*words: str) -> list[dict[str, str]]:
     """Return what ``scontrol show`` tells, by key, of each thing."""
-    return [dict(re.findall(r"(\w+)=(\S*)", line)) for line in _scontrol("-o", "show", *words).splitlines()]
+    return [dict(re.findall(r"(\w+)=(\S*)", line)) for line in _scontrol("-ao", "show", *words).splitlines()]
 
 
 def _scontrol(*words: str) -> str:

@@ -34,7 +34,7 @@ def state_folder(usual: Path | None = None) -> Path:
     ``~/.local/state/mig-opt`` of others. One that is another user's, a link or open to others is refused.
     """
     home = Path("/var/lib/mig-opt") if os.geteuid() == 0 else Path.home() / ".local" / "state" / "mig-opt"
-    folder = Path(os.environ.get("MIG_OPT_STATE") or usual or home)
+    folder = Path(os.environ.get("MIG_OPT_STATE") or usual or home).absolute()
     return own_folder(folder, mend="; mend that, or set MIG_OPT_STATE")
 
 

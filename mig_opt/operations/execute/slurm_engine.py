@@ -7,7 +7,7 @@ that the job leaves. Jobs are known by their names, so that another process find
 from __future__ import annotations
 
 import contextlib
-import getpass
+import os
 import re
 import shutil
 import sys
@@ -30,30 +30,31 @@ from mig_opt.operations.execute.node import folder_of, lost, program_of, progres
 _PATIENCE_S = 5.0  # seconds after which a program of Slurm is given up, and called again later
 _BETWEEN_S = 1.0  # seconds between questions about the jobs, which all go to one controller
 _BEAT_S = 1.5  # seconds after which the heart of a running job, which beats every second, is missed
-_UNREACHED = re.compile(r"no answer|contact|timed out|transmitted|unavailable|unable to accept|^$", re.IGNORECASE)
+_UNREACHED = re.compile(r"no answer|contact|timed out|transmitted|unavailable|unable to accept|again later|^$", re.I)
 """Words with which Slurm's programs refuse for a while; other refusals are for good."""
 
 _LATE = "has come to the end of its time in Slurm; give it more (SBATCH_TIMELIMIT)"
 _WANTED = {"CANCELLED": "has been cancelled in Slurm", "TIMEOUT": _LATE, "DEADLINE": _LATE}
 """States of jobs that somebody has ended, with what is told of them."""
-_INTERRUPTED = 130  # exit code of a part that has been told to stop, by this process or by Slurm
 _FORMAT = "--Format=Name:|,JobID:|,State:|,Reason:|,RestartCnt:|"
+_ASK = ["squeue", "--noheader", "--all", "--me"]  # also of partitions that are hidden
 _WAITING, _LIVE = ("PENDING", "CONFIGURING"), ("RUNNING", "SUSPENDED", "STOPPED")
 
 _SCRIPT = """#!/bin/sh
 # Carries out the part of {host}. Slurm starts it again after its node was lost, and then it goes on.
-cd {folder} || exit
+cd {folder} && rm -f {name}.code || exit
 export MIG_OPT_HOST={host}
 (while kill -0 $$ && touch {name}.alive; do sleep 1; done) 2>{name}.heart &
-heart=$! child=
-trap 'kill -TERM $child' TERM
+heart=$! child= stop=
+trap 'stop=1; kill -TERM $child' TERM
 found=$({python} -c "from importlib import metadata; print(metadata.version('mig-opt'))")
-code=2 starts=0
-if [ "$found" != {version} ]; then
+code=143 starts=0  # if it is told to stop before it begins
+if [ -z "$stop" ] && [ "$found" != {version} ]; then
   echo "error: has mig_opt ${{found:-not at all}}, and here is {version}: pip install mig-opt=={version}"
+  code=2
 else
   # What its tasks do outlives the program, as long as the job lives.
-  while :; do
+  while [ -z "$stop" ]; do
     (cd {working} || cd; exec {words}) &
     child=$!
     wait $child; code=$?
@@ -76,7 +77,7 @@ class SlurmEngine:
         if lacking:
             message = f"there is no {', '.join(lacking)} here: run it where jobs are submitted"
             raise InputError([Problem("engine", message)])
-        self._orders: defaultdict[str, deque[list[str]]] = defaultdict(deque)  # that have not been taken yet
+        self._orders: defaultdict[str, deque[list[list[str]]]] = defaultdict(deque)  # that have not been taken yet
         self._names: dict[str, str] = {}  # of the job that each host has last
         self._hearts: dict[str, tuple[float, float]] = {}  # time of the file, and when that was seen first
         self._stopped = set[str]()  # hosts whose jobs have been told to stop
@@ -93,9 +94,9 @@ class SlurmEngine:
         problems: list[Problem] = []
         for host, part in parts.items():
             problems += lost(part, self._folder(host, part)) if part.events else ()
-            done, text = _call(["scontrol", "-o", "show", "node", host])
+            done, text = _call(["scontrol", "-ao", "show", "node", host])
             # A node that is powered down begins jobs all the same.
-            found = re.search(r"\bState=(\S*(?:(?<!POWERED_)DOWN|DRAIN|FAIL|INVAL|NOT_RESPONDING)\S*)", text)
+            found = re.search(r"\bState=(\S*(?:(?<!_)DOWN|DRAIN|FAIL|INVAL|NOT_RESPONDING)\S*)", text)
             if not done:
                 problems.append(Problem(host, f"Slurm does not tell of this node: {text.strip() or 'no answer'}"))
             elif found and not begun:
@@ -119,34 +120,34 @@ class SlurmEngine:
         options = ["--nodes=1", "--ntasks=1", "--exclusive", "--mem=0", "--requeue", "--open-mode=append"]
         output = f"{folder}/{kind}.out".replace("%", "%%")  # which is a pattern
         options += [f"--nodelist={host}", f"--job-name={name}", f"--output={output}", f"--chdir={folder}"]
-        self._orders[host].append(["sbatch", "--parsable", *options, str(folder / f"{kind}.sh")])
+        self._orders[host].append([["sbatch", "--parsable", *options, str(folder / f"{kind}.sh")]])
         self._obey(host, part)
 
     def cancel(self, host: str, part: Journal) -> None:
         """Cancel the job of a node if it waits, and send SIGTERM to its script: the program ends its tasks itself."""
         self._stopped.add(host)
         for kind in ("run", "undo"):
-            who = [f"--user={getpass.getuser()}", f"--name={_name(host, part, kind)}"]
-            self._orders[host].append(["scancel", "--quiet", "--state=PENDING", *who])
-            self._orders[host].append(["scancel", "--quiet", "--batch", "--signal=TERM", *who])
+            words = ["scancel", "--quiet", f"--user={os.getuid()}", f"--name={_name(host, part, kind)}"]
+            self._orders[host].append([[*words, "--state=PENDING"], [*words, "--batch", "--signal=TERM"]])
         self._obey(host, part)
 
     def _obey(self, host: str, part: Journal) -> str | None:
         """Do what has been ordered for a node; return what Slurm says against it, None if it has taken it all."""
         while self._orders[host]:
             order, there = self._orders[host][0], set[str]()
-            if order[0] == "sbatch":
+            if order[0][0] == "sbatch":
                 # Asked anew each time: an order that was lost on the way back has been taken, and one job is enough.
-                done, text = _call(["squeue", "--noheader", "--me", f"--name={self._names[host]}", "--format=%T"])
+                done, text = _call([*_ASK, f"--name={self._names[host]}", "--format=%T"])
                 if not done:
                     return text
-                code = self._folder(host, part) / f"{Path(order[-1]).stem}.code"
+                code = self._folder(host, part) / f"{Path(order[0][-1]).stem}.code"
                 there = set() if code.is_symlink() else {*text.split()} & {*_WAITING, *_LIVE}
                 if not there:
                     code.unlink(missing_ok=True)
-            done, text = (True, "") if there else _call(order)
-            if not done:
-                return text
+            for words in () if there else order:
+                done, text = _call(words)
+                if not done:
+                    return text
             self._orders[host].popleft()
             self._hearts.pop(host, None)
             self.close()
@@ -164,21 +165,21 @@ class SlurmEngine:
         gone = jobs is not None and name not in jobs
         # Whoever else ends a job wants that, and so does a limit of its time: it is not begun again. Slurm says so when
         # it has done with it.
-        unclear = code in (None, _INTERRUPTED) and host not in self._stopped
-        last = ["squeue", "--noheader", "--me", "--states=all", f"--name={name}", "--sort=-i", "--format=%T"]
+        unclear = (code is None or code > 128) and host not in self._stopped
+        last = [*_ASK, "--states=all", f"--name={name}", "--sort=-i", "--format=%T"]
         told, state = _call(last) if gone and unclear else (True, "")
         if not told:
             return None
         found = progress_in(folder, kind, seen, ended=gone or (code is not None and not unclear), code=code)
         if said := next((text for start, text in _WANTED.items() if state.startswith(start)), ""):
-            return replace(found, code=2, text=f"its job {said}; --resume goes on")
+            return replace(found, code=2, text=f"its job {said}; --{'undo' if undo else 'resume'} goes on")
         heard = found.ended or bool(found.journal)
         if jobs is not None and not found.ended:
             number, state, reason, restarts = jobs[name]
             if state not in _LIVE and reason == "BeginTime" and restarts != "0":
                 # A job that was requeued waits for minutes: orders to kill what it was are still under way. Begun at
                 # once it would be killed by them, or leave its node allocated to nobody. Another job is not hit.
-                self._orders[host].append(["scancel", "--quiet", "--state=PENDING", number])
+                self._orders[host].append([["scancel", "--quiet", "--state=PENDING", number]])
                 self.submit(host, part, undo=undo)
             elif state in _WAITING:
                 mend = f"; see: scontrol show node {host}; then: scontrol release {number}"
@@ -195,7 +196,7 @@ class SlurmEngine:
         """
         now = time.monotonic()
         if self._answer is None and now - self._asked > _BETWEEN_S:
-            words = ["squeue", "--noheader", "--me", f"--name={','.join(self._names.values())}", _FORMAT]
+            words = [*_ASK, f"--name={','.join(self._names.values())}", _FORMAT]
             self._answer, self._asked = in_background(lambda: _call(words)), now
         elif self._answer is not None and self._answer.done():
             (done, text), self._answer = self._answer.result(), None
@@ -216,9 +217,10 @@ def _name(host: str, part: Journal, kind: str) -> str:
 
 
 def _call(words: list[str]) -> tuple[bool, str]:
-    """Call a program of Slurm; return whether it has done it, and what it has said."""
+    """Call a program of Slurm, without what its user likes to see or skip; return whether it did it, and its words."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("SQUEUE_", "SCANCEL_"))}
     try:
-        ended = run(words, capture_output=True, text=True, stdin=DEVNULL, timeout=_PATIENCE_S, check=False)  # noqa: S603
+        ended = run(words, capture_output=True, text=True, stdin=DEVNULL, timeout=_PATIENCE_S, check=False, env=own)  # noqa: S603
     except TimeoutExpired:
         return False, "no answer"
     return ended.returncode == 0, ended.stdout if ended.returncode == 0 else ended.stderr

@@ -23,7 +23,7 @@ def node_with(folder: Path, monkeypatch: pytest.MonkeyPatch, node: str, job: str
     program = folder / "bin" / "scontrol"
     program.parent.mkdir()
     program.write_text(
-        f'#!/bin/sh\ncase "$*" in "-o show node") echo "{node}";; "-o show job "*) echo "{job}";; *) echo n1;; esac\n'
+        f'#!/bin/sh\ncase "$*" in "-ao show node") echo "{node}";; "-ao show job "*) echo "{job}";; *) echo n1;; esac\n'
     )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
