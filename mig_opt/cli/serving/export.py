@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
+from mig_opt import FleetState, read
 from mig_opt.cli import options
 from mig_opt.cli.answers import ANSWER_IS_NO, Call, File, Product
 from mig_opt.cli.checks import options_named, refuse
-from mig_opt.cli.inputs import parsed_devices
+from mig_opt.cli.inputs import kind_of, parsed_devices
 from mig_opt.cli.problems import given_services
 from mig_opt.cli.serving.inputs import read_running
 from mig_opt.errors import InputError, Problem, nearest
@@ -87,7 +88,7 @@ def services_export(
     more: dict[str, Any] = {"models": models, "port": port, "devices": names, "image": image}
     more |= {"batching": None if form == "haproxy" else batching}
     if old is not None and form == "slurm":
-        more = {"running": old}
+        more = {"running": read(FleetState, running) if kind_of(str(running)) == "state" else old}
     elif old is not None:
         more["change"] = plan_change(old, problem.plan, demand=problem.problem, time_limit=_CHANGE_TIME_LIMIT).plan
     with options_named({"port": "--port", "devices": "--devices", "image": "--image"}):

@@ -87,16 +87,10 @@ def hosts_of(places: Sequence[Address]) -> dict[str, list[int]]:
     return hosts
 
 
-def layouts_of(deployment: Deployment, *, instances: bool = False) -> tuple[tuple[Placement, ...], ...]:
-    """Return the placements on each GPU, by start slice; refuse segments that cannot exist together.
-
-    With ``instances`` segments on GPUs without MIG are refused, too.
-    """
+def layouts_of(deployment: Deployment) -> tuple[tuple[Placement, ...], ...]:
+    """Return the placements on each GPU, by start slice; refuse segments that cannot exist together."""
     check_deployments(deployment=deployment)
-    problems = deployment_problems(deployment)
-    if instances and not problems:
-        problems = list(whole_gpu_problems(deployment.gpus, (segment.gpu for segment in deployment.segments)))
-    raise_any(problems)
+    raise_any(deployment_problems(deployment))
     placed: list[list[Placement]] = [[] for _ in deployment.gpus]
     for segment in deployment.segments:
         placed[segment.gpu].append(deployment.placement(segment))

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
 
 from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.fleet.state import FleetState, HeldInstance, Migration
@@ -71,20 +73,20 @@ def slurm_scripts(
         raise InputError([Problem("nodes", "the state does not say which GPUs are on which node; add its nodes")])
     after = state.without_idle_in_the_way(migrations, room).after(migrations).instances
     made = (HeldInstance(gpu, profile, start) for gpu, profile, start in room)
-    return _scripts(_deployment(state, state.instances), _deployment(state, [*after, *made]))
+    return _scripts(_deployment(state, state.instances), _deployment(state, [*after, *made]).segments)
 
 
-def slurm_change(running: Deployment, deployment: Deployment) -> dict[str, str]:
+def slurm_change(running: Deployment | FleetState, deployment: Deployment) -> dict[str, str]:
     """Return the files with which an administrator makes one deployment of another, as :func:`slurm_scripts` does.
 
     Services are jobs there: those of a node have ended before it changes, and begin again on its new instances.
 
     Parameters
     ----------
-    running : Deployment
-        What is running; its ``devices`` say on which node each GPU is.
+    running : Deployment or FleetState
+        What there is, on which node. Idle instances of a state stay, except those in the way.
     deployment : Deployment
-        What is to run, on GPUs of these.
+        What is to run, on GPUs of these by the same numbers.
 
     Returns
     -------
@@ -103,10 +105,20 @@ def slurm_change(running: Deployment, deployment: Deployment) -> dict[str, str]:
     >>> list(slurm_change(Deployment(("A100-40GB",), (), devices), Deployment(("A100-40GB",), (chat,), devices)))
     ['controller.sh', 'node-a.sh', 'node-a.mig-parted.yaml']
     """
-    there = {(gpu, name) for gpu, name in enumerate(running.gpus[: len(running.devices)]) if running.devices[gpu].node}
+    before = running if isinstance(running, Deployment) else _deployment(running, running.instances)
+    there = {each for each in zip(count(), before.gpus, before.devices, strict=False) if each[2].node}
+    devices = (*deployment.devices, *before.devices[len(deployment.devices) :])
     wrong = "is none of those that are known, each on its node; let what is running be a state that names its nodes"
-    raise_any(Problem(f"gpus[{gpu}]", wrong) for gpu, name in enumerate(deployment.gpus) if (gpu, name) not in there)
-    return _scripts(running, deployment)
+    raise_any(
+        Problem(f"gpus[{gpu}]", wrong)
+        for gpu, name in enumerate(deployment.gpus)
+        if (gpu, name, *devices[gpu : gpu + 1]) not in there
+    )
+    segments = deployment.segments
+    if isinstance(running, FleetState):
+        rest = running.without_idle_in_the_way((), (segment.place for segment in segments)).instances
+        segments += _deployment(running, [held for held in rest if held.idle]).segments
+    return _scripts(before, segments)
 
 
 def _deployment(state: FleetState, instances: Sequence[HeldInstance]) -> Deployment:
@@ -115,15 +127,19 @@ def _deployment(state: FleetState, instances: Sequence[HeldInstance]) -> Deploym
     return Deployment(state.names, tuple(segments), state.devices)
 
 
-def _scripts(before: Deployment, after: Deployment) -> dict[str, str]:
+def _scripts(before: Deployment, segments: Sequence[Segment]) -> dict[str, str]:
+    """Return the files that make what is there be ``segments``; GPUs with MIG off are as they were."""
     names = [device.node for device in before.devices]
     wrong = "is no name of a node in Slurm: letters, digits, dots, underscores and hyphens, is"
     raise_any(
         Problem(f"nodes[{at}]", f"{wrong} {node!r:.80}") for at, node in enumerate(names) if not _NODE.fullmatch(node)
     )
-    old, new = ([in_creation_order(layout) for layout in layouts_of(each, instances=True)] for each in (before, after))
-    new += [[] for _ in old[len(new) :]]
-    on = {node: [gpu for gpu, name in enumerate(names) if name == node] for node in dict.fromkeys(names)}
+    both = (layouts_of(each) for each in (before, before.replace(segments=segments)))
+    old, new = (list(map(in_creation_order, layouts)) for layouts in both)
+    on = {
+        node: [gpu for gpu, name in enumerate(names) if name == node and before.model(gpu).mig]
+        for node in dict.fromkeys(names)
+    }
     changed = {node: gpus for node, gpus in on.items() if any(old[gpu] != new[gpu] for gpu in gpus)}
     if not changed:
         return {}
@@ -135,7 +151,7 @@ def _scripts(before: Deployment, after: Deployment) -> dict[str, str]:
     files = {"controller.sh": _controller(before, changed, old, new)}
     for node, gpus in changed.items():
         files[f"node-{node}.sh"] = _node_script(before, node, gpus, old, new)
-        files[f"node-{node}.mig-parted.yaml"] = str(_after_reboot(before, gpus, new))
+        files[f"node-{node}.mig-parted.yaml"] = str(_after_reboot(before, gpus, segments))
     return files
 
 
@@ -191,12 +207,8 @@ def _node_script(state: Deployment, node: str, gpus: Sequence[int], old: Layouts
     return script(title, _NODE_USAGE, places, ["functions.sh", "slurm_node.sh"], body, hooks=False)
 
 
-def _after_reboot(state: Deployment, gpus: Sequence[int], new: Layouts) -> object:
+def _after_reboot(state: Deployment, gpus: Sequence[int], segments: Sequence[Segment]) -> object:
     """Return the configuration of nvidia-mig-parted for a node."""
-    segments = [
-        Segment("instance", at, each.profile.name, each.start, 1, 1, 1.0, 0.0)
-        for at, gpu in enumerate(gpus)
-        for each in new[gpu]
-    ]
-    deployment = Deployment(tuple(state.gpus[gpu] for gpu in gpus), tuple(segments))
+    own = (replace(each, gpu=gpus.index(each.gpu)) for each in segments if each.gpu in gpus)
+    deployment = Deployment(tuple(state.gpus[gpu] for gpu in gpus), tuple(own))
     return mig_parted_config(deployment, devices=[str(state.devices[gpu].index) for gpu in gpus])

@@ -29,23 +29,22 @@ on() {
 # of NODE KEY: prints what Slurm says of a node
 of() { scontrol -o show node "$1" | tr ' ' '\n' | sed -n "s/^$2=//;T;s/([^)]*)//g;p"; }
 
-# gpus NODE: prints the GPUs and instances of a node; Slurm adds to them, and to what is beside them
+# gpus NODE: prints the GPUs and instances of a node; Slurm adds to them, to what is beside them, and numbers of 1
 gpus() { of "$1" Gres | gpus_in; }
-gpus_in() { tr , '\n' | sed -n /^gpu/p | sort | paste -sd,; }
+gpus_in() { tr , '\n' | sed -n '/^gpu/ { /:[0-9]*$/!s/$/:1/; p }' | sort | paste -sd,; }
 
 # edited FILE NODE FUNCTION: prints a file of Slurm, with what the function makes of each line about a node in its place;
 # lines that are about other nodes, too, are divided
 edited() {
-  local raw='' line text own list names others put
+  local raw='' text='' line own list names others put
   local key='(^|[[:space:]])[Nn][Oo][Dd][Ee][Nn][Aa][Mm][Ee]=([^[:space:]]+)'
   while IFS= read -r line || [[ -n $line ]]; do
     raw+=$line
-    if [[ $line == *\\ ]]; then
-      raw+=$'\n'
+    text+=${line%%#*}
+    if [[ $text =~ ^(.*)\\[[:space:]]*$ ]]; then
+      raw+=$'\n' text="${BASH_REMATCH[1]} "
       continue
     fi
-    text=${raw//\\$'\n'/ }
-    text=${text%%#*}
     if [[ $text =~ $key && ${BASH_REMATCH[2]} != DEFAULT ]]; then
       list=${BASH_REMATCH[2]}
       names=$(scontrol show hostnames "$list")
@@ -66,12 +65,16 @@ edited() {
       fi
     fi
     if [[ -n $raw || -z $line ]]; then printf '%s\n' "$raw"; fi
-    raw=''
+    raw='' text=''
   done <"$1"
+  printf '%s' "$raw"
 }
 
 tell() { printf '%s\n' "$1" >&3; printf '%s' "$1"; }
 lines_of() { edited "$1" "$2" tell 3>&1 >/dev/null; }
+
+# whole FILE: prints the lines of a file of Slurm as Slurm takes them: without comments, what goes on in the next one in one
+whole() { sed -E ':a; s/#.*//; /\\[[:space:]]*$/ { N; s/\\[[:space:]]*\n/ /; ba }' "$1"; }
 
 # The line of a node in slurm.conf with $gres; nothing in place of a line of gres.conf for an instance on $changed
 with_gres() {
@@ -96,9 +99,9 @@ plan() {
   own=$(lines_of "$GRES_CONF" "$node")
   style=files
   # What a line of the node says of it counts, else that of all nodes.
-  auto=$(grep -iE '^[^#]*AutoDetect=' <<<"$own" || grep -iv NodeName= "$GRES_CONF" || true)
-  if ! [[ $own =~ $FILES ]] && grep -iqE '^[^#]*AutoDetect=(nvml|nvidia)' <<<"$auto"; then style=detected; fi
-  if grep -iqE '^[^#]*AutoDetect=nvml.*Count=' <<<"$own"; then
+  auto=$(grep -i AutoDetect= <<<"$own" || whole "$GRES_CONF" | grep -iv NodeName= || true)
+  if ! [[ $own =~ $FILES ]] && grep -iqE 'AutoDetect=(nvml|nvidia)' <<<"$auto"; then style=detected; fi
+  if grep -iqE 'AutoDetect=nvml.*Count=' <<<"$own"; then
     say "error: gres.conf has Count beside AutoDetect for $node, which Slurm does not support for instances; leave it out"
     return 1
   fi
@@ -106,7 +109,7 @@ plan() {
     say "error: $node: GPU ${EMPTY[$node]} would have no instance, and AutoDetect takes it for a whole GPU then; keep one on it"
     return 1
   fi
-  if grep -iE '^[^#]*MultipleFiles=' "$GRES_CONF" | grep -ivq NodeName=; then
+  if [[ -n $(whole "$GRES_CONF" | grep -i MultipleFiles= | grep -iv NodeName=) ]]; then
     say "error: $GRES_CONF has instances without the NodeName of their node; write it in front"
     return 1
   fi
@@ -188,9 +191,7 @@ survey() {
   elif ! plan "$node" 3; then
     problem "$node: see above"
   else
-    # A drain of an earlier run of this script is no reason to leave the node drained.
-    if scontrol show node "$node" | grep -q "Reason=$REASON"; then state=IDLE; fi
-    STATE[$node]=$state
+    STATE[$node]=old
     NEW_GRES[$node]=$gres
   fi
 }
@@ -224,11 +225,13 @@ stranded() {
     }' | sed 's/^JobId=/Job /'
 }
 
-# drain NODE: waits until no job is on a node
+# drain NODE: waits until no job is on a node, which Slurm has to say
 drain() {
-  local jobs='' before=''
-  scontrol update NodeName="$1" State=DRAIN Reason="$REASON"
-  while jobs=$(squeue -h -w "$1" -t R,CG,CF,S,ST -o %i | xargs) && [[ -n $jobs || $(of "$1" State) =~ ALLOC|MIXED|COMPLETING ]]; do
+  local jobs='' before='' state
+  state=$(of "$1" State)
+  if [[ $state != *DRAIN* ]]; then scontrol update NodeName="$1" State=DRAIN Reason="$REASON"; fi
+  until jobs=$(squeue -ahw "$1" -t R,CG,CF,S,ST -o %i | xargs) && state=$(of "$1" State) &&
+    [[ -z $jobs && -n $state && ! $state =~ ALLOC|MIXED|COMPLETING ]]; do
     if [[ $jobs != "$before" ]]; then say "$1: waiting for the jobs ${jobs}"; fi
     before=$jobs
     sleep "${POLL_SECONDS:-5}"
@@ -275,7 +278,7 @@ bring_up() {
 
 # change NODE: all steps, of which each ends the change if it fails
 change() {
-  local node=$1 gres style now changed lines minor profile first second cores own auto
+  local node=$1 gres style now changed lines minor profile first second cores own auto dev=${NVIDIA_DEVICES:-/dev}
   drain "$node"
   if [[ $(on "$node" check) != old ]]; then say "$node: its instances are there already"; fi
   plan "$node" 3
@@ -301,9 +304,8 @@ change() {
     while read -r minor profile first second; do
       if [[ -z $profile ]]; then continue; fi
       cores=$(grep -iE "MultipleFiles=[^ ]*/nvidia$minor," <<<"$own" | grep -ioE '\b(Cores|Flags)=[^ ]+' | sort -u | xargs || true)
-      printf 'NodeName=%s Name=gpu %sMultipleFiles=%s/nvidia%s,%s,%s%s\n' "$node" \
-        "${TYPES[$profile]:+Type=${TYPES[$profile]} }" "${NVIDIA_DEVICES:-/dev}" "$minor" \
-        "${NVIDIA_DEVICES:-/dev}/nvidia-caps/nvidia-cap$first" "${NVIDIA_DEVICES:-/dev}/nvidia-caps/nvidia-cap$second" \
+      printf 'NodeName=%s Name=gpu %sMultipleFiles=%s%s\n' "$node" "${TYPES[$profile]:+Type=${TYPES[$profile]} }" \
+        "$dev/nvidia$minor,$dev/nvidia-caps/nvidia-cap$first,$dev/nvidia-caps/nvidia-cap$second" \
         "${auto:+ $auto}${cores:+ $cores}"
     done <<<"$lines" >>"$here/$node.before/new"
     cat "$here/$node.before/new" >"$GRES_CONF"
@@ -328,10 +330,10 @@ undo() {
 
 # resume NODE: gives a node back, unless somebody else had drained it before
 resume() {
-  if [[ ${STATE[$1]} == *DRAIN* ]]; then
-    say "$1 stays drained, as it was"
-  else
+  if scontrol show node "$1" | grep -q "Reason=$REASON"; then
     scontrol update NodeName="$1" State=RESUME
+  elif [[ $(of "$1" State) == *DRAIN* ]]; then
+    say "$1 stays drained, as it was"
   fi
 }
 
@@ -354,10 +356,8 @@ main() {
   fi
   if [[ ${1:-} == undo ]]; then
     for node in "${NODES[@]}"; do
-      if [[ -d $here/$node.before ]]; then
-        undo "$node"
-        scontrol update NodeName="$node" State=RESUME
-      fi
+      undo "$node"
+      resume "$node"
     done
     exit
   fi
@@ -371,7 +371,7 @@ main() {
     printf '%s: Gres=%s%s\n' "$node" "${NEW_GRES[$node]}" "$([[ ${STATE[$node]} != "done" ]] || echo ', as it is')"
   done
   if [[ ${1:-} == check ]]; then exit; fi
-  trap 'stopped=1' INT TERM
+  trap 'stopped=1' HUP INT TERM
   for node in "${NODES[@]}"; do
     if [[ ${STATE[$node]} == "done" ]]; then continue; fi
     try change "$node"

@@ -32,7 +32,8 @@ become() {
 files() {
   local gpu lines place id index minor part numbers
   for gpu in "${!GPUS[@]}"; do
-    minor=$("${SMI[@]}" -i "${GPUS[gpu]}" -q | awk '/Minor Number/ {print $NF; exit}')
+    # All of it is read: nvidia-smi goes on writing, and would die of that.
+    minor=$("${SMI[@]}" -i "${GPUS[gpu]}" -q | awk '/Minor Number/ && !found++ {print $NF}')
     if ! [[ $minor =~ ^[0-9]+$ ]]; then minor=$(query "$gpu" index); fi
     lines=$(instances "$gpu")
     printf '%s\n' "$minor"

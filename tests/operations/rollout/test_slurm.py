@@ -8,7 +8,7 @@ import pytest
 from refusals import refused
 from slurm_cluster import SYSTEM
 
-from mig_opt import Deployment, FleetState, HeldInstance, InputError, Migration, get_gpu, read, write
+from mig_opt import Deployment, Device, FleetState, HeldInstance, InputError, Migration, get_gpu, read, write
 from mig_opt.operations.rollout.shell import functions_of
 from mig_opt.operations.rollout.slurm import slurm_change, slurm_scripts
 
@@ -70,6 +70,27 @@ def test_wanted_instances_are_created_and_idle_ones_stay_unless_they_are_in_the_
     ]
 
 
+def done(folder, lines, **environment):
+    (folder / "script").write_text("\n".join(["set -euo pipefail", *lines]))
+    words = ["bash", folder / "script"]
+    return subprocess.run(words, env=os.environ | environment, capture_output=True, text=True, timeout=10, check=False)
+
+
+def test_nothing_changes_before_slurm_has_said_that_no_job_is_on_a_node(tmp_path):
+    answers = "echo >>asked; case $(wc -l <asked) in 1 | 3) return 1 ;; 2) echo 7 ;; esac"
+    stubs = ["scontrol() { echo State=IDLE+DRAIN; }", f"squeue() {{ {answers}; }}", f"cd {tmp_path}", "drain n1"]
+    ended = done(tmp_path, [*functions_of("slurm.sh"), *stubs], POLL_SECONDS="0.1")
+    assert (ended.returncode, ended.stderr) == (0, "n1: waiting for the jobs 7\nn1: waiting for the jobs \n")
+    assert (tmp_path / "asked").read_text() == "\n" * 4
+
+
+def test_the_driver_may_have_much_to_say_of_a_gpu(tmp_path):
+    stubs = ["GPUS=(0) NAMES=(0)", *functions_of("functions.sh", "slurm_node.sh"), "instances() { :; }"]
+    stubs += ['smi() { echo "Minor Number : 3"; seq 100000; }', "SMI=(smi)", "files"]
+    ended = done(tmp_path, stubs)
+    assert (ended.returncode, ended.stdout) == (0, "3\n"), ended.stderr
+
+
 @pytest.mark.parametrize(
     ("line", "changed"),
     [
@@ -81,6 +102,8 @@ def test_wanted_instances_are_created_and_idle_ones_stay_unless_they_are_in_the_
         ("NodeName=n[1-4] Gres=gpu:1 Port=[1-4]", ""),
         ("NodeName=n[3-12] Gres=gpu:1", None),
         ("NodeName=DEFAULT Gres=gpu:1", None),
+        ("NodeName=n2 \\ # a comment\n CPUs=4 \\ \n Gres=gpu:1", "NodeName=n2   CPUs=4   Gres=new"),
+        ("# a comment \\\nNodeName=n2 Gres=gpu:1", "# a comment \\\nNodeName=n2 Gres=new"),
         ("# NodeName=n2 Gres=gpu:1\n\nGresTypes=gpu \\\n # n2", None),
     ],
 )
@@ -90,16 +113,8 @@ def test_lines_of_other_nodes_stay_as_they_are(tmp_path, line, changed):
         pytest.skip("needs Slurm: apt-get install slurm-wlm")
     (tmp_path / "conf").write_text(f"First=1\n{line}\nLast=1\n")
     (tmp_path / "slurm.conf").write_text("ClusterName=test\nSlurmctldHost=localhost\n")
-    script = ["set -eu", *functions_of("slurm.sh"), "gres=new", f"edited {tmp_path}/conf n2 with_gres"]
-    (tmp_path / "script").write_text("\n".join(script))
-    ended = subprocess.run(
-        ["bash", tmp_path / "script"],
-        env={"PATH": path, "SLURM_CONF": str(tmp_path / "slurm.conf")},
-        capture_output=True,
-        text=True,
-        timeout=10,
-        check=False,
-    )
+    script = [*functions_of("slurm.sh"), "gres=new", f"edited {tmp_path}/conf n2 with_gres"]
+    ended = done(tmp_path, script, PATH=path, SLURM_CONF=str(tmp_path / "slurm.conf"))
     if changed == "":
         assert ended.returncode == 1
         assert "n2 shares its line with n1,n3,n4, with a list in Port; give it a line of its own" in ended.stderr
@@ -119,8 +134,26 @@ def test_a_deployment_is_changed_as_a_state_is(run, tmp_path):
     assert "- GPU 0" not in (out / "node-n1.sh").read_text()
     deployment = read(Deployment, new)
     assert slurm_change(deployment, deployment) == {}
-    with pytest.raises(InputError, match=r"gpus\[0\]: is none of those that are known, each on its node"):
-        slurm_change(Deployment(deployment.gpus, ()), deployment)
+    elsewhere = Deployment(deployment.gpus, deployment.segments, (Device(1, "n1"),))
+    for running in (Deployment(deployment.gpus, ()), elsewhere):
+        with pytest.raises(InputError, match=r"gpus\[0\]: is none of those that are known, each on its node"):
+            slurm_change(running, deployment)
+    # Idle instances stay, or make way, or are taken.
+    held = (HeldInstance(0, "1g.10gb", 0, "chat"), *(HeldInstance(0, "1g.10gb", at, idle=True) for at in (1, 4)))
+    write(FleetState(get_gpu("A100-80GB"), 1, held, nodes=("n1",)), state)
+    assert run(*given, "--from", state).code == 0
+    expected = ["[n1]='1g.10gb:1g.10gb:3:2 2g.20gb:2g.20gb:0:1'"]
+    assert counts({"controller.sh": (out / "controller.sh").read_text()}) == expected
+    assert "# - GPU 0: 1g.10gb@4\n# + GPU 0: 2g.20gb@4\n" in (out / "node-n1.sh").read_text()
+
+
+def test_gpus_with_mig_off_stay_as_they_are():
+    off = get_gpu("A100-40GB without MIG")
+    held = (*HELD[:1], HeldInstance(1, off.profiles[-1].name, 0, "job 9"))
+    state = FleetState(None, 0, held, nodes=("n1", "n1"), kinds=(A100, off))
+    files = slurm_scripts(state, [Migration(0, "1g.5gb", 0, 0, 6, "job 1")])
+    assert counts(files) == ["[n1]='1g.5gb:1g.5gb:1:1'"]
+    assert "GPUS=(0)" in files["node-n1.sh"]
 
 
 def test_the_command_writes_a_folder_of_programs(run, tmp_path):

@@ -22,9 +22,9 @@ STATE = FleetState(get_gpu("A100"), 3, HELD, nodes=("n1", "n1", "n2"))
 MOVE = [Migration(0, "1g.5gb", 1, 2, 6, "job 2")]
 ROOM = [(1, "3g.20gb", 4)]
 WHOLE = "File=DEV/nvidia2 Cores=0-3"
-OLD = {"n1": "gpu:a100:1,gpu:a100_1g.5gb:2,gpu:a100_2g.10gb:1,gpu:a100_3g.20gb:1,shard:4", "n2": "gpu:a100_2g.10gb:1"}
+OLD = {"n1": "gpu:a100,gpu:a100_1g.5gb:2,gpu:a100_2g.10gb:1,gpu:a100_3g.20gb:1,shard:4", "n2": "gpu:a100_2g.10gb:1"}
 NEW = {
-    "n1": "gpu:a100:1,gpu:a100_1g.5gb:1,gpu:a100_2g.10gb:1,gpu:a100_3g.20gb:2,shard:4",
+    "n1": "gpu:a100,gpu:a100_1g.5gb:1,gpu:a100_2g.10gb:1,gpu:a100_3g.20gb:2,shard:4",
     "n2": "gpu:a100_2g.10gb:1,gpu:a100_1g.5gb:1",
 }
 
@@ -33,13 +33,13 @@ NEW = {
 def slurm(tmp_path):
     """Two GPUs with instances and one that is whole, and divided by shards, on the first node."""
     with cluster(tmp_path / "s", {"n1": ("A100", "A100", "A100"), "n2": ("A100",)}) as made:
-        lines = ["# the site's"]
+        lines = ["# the site's \\"]
         for held in HELD:
             node, gpu = STATE.nodes[held.gpu], STATE.devices[held.gpu].index
             made.machines[node].add(gpu, held.profile, held.start)
             number = made.machines[node].state[gpu]["instances"][-1]["id"]
             files = f"MultipleFiles={made.caps(gpu, number)} Cores=0-3 AutoDetect=off"
-            lines.append(f"NodeName={node} Name=gpu Type=a100_{held.profile} {files}")
+            lines.append(f"NodeName={node} Name=gpu Type=a100_{held.profile} \\ # goes on\n  {files}")
         lines += [f"NodeName=n1 Name=gpu Type=a100 \\\n  {WHOLE}", f"NodeName=n1 Name=shard Count=4 {WHOLE}"]
         made.describe(OLD, "\n".join(lines) + "\n", kinds="gpu,shard")
         made.start()
@@ -107,7 +107,7 @@ def test_a_change_is_carried_out_node_by_node(slurm):
         *NEW.values()
     ]
     kept = [
-        "# the site's",
+        "# the site's \\",
         "NodeName=n1 Name=gpu Type=a100 \\",
         f"  {WHOLE}",
         f"NodeName=n1 Name=shard Count=4 {WHOLE}",
@@ -151,7 +151,7 @@ def test_what_fails_is_taken_back(slurm):
 def test_a_node_that_slurm_takes_for_invalid_is_taken_back(slurm):
     # A program of the site writes another file before slurmd starts, which finds less than Slurm expects.
     before = conf(slurm)
-    once = f"[[ -e {slurm.root}/spoilt ]] || sed -i /MultipleFiles/d {slurm.root}/etc/gres.conf"
+    once = f"[[ -e {slurm.root}/spoilt ]] || sed -i /n1.*MultipleFiles/d {slurm.root}/etc/gres.conf"
     slurm.program("spoil", f"{once}\ntouch {slurm.root}/spoilt")
     ended = controller(slurm, code=1, SHARE_CONF=str(slurm.root / "bin" / "spoil"))
     assert "error: Slurm takes n1 for invalid; the log of slurmctld says why" in ended.stderr
@@ -160,15 +160,18 @@ def test_a_node_that_slurm_takes_for_invalid_is_taken_back(slurm):
 
 
 @pytest.mark.deep
-def test_ctrl_c_while_jobs_are_waited_for_gives_the_node_back(slurm):
+@pytest.mark.parametrize("end", [signal.SIGHUP, signal.SIGINT, signal.SIGKILL])
+def test_the_end_of_a_run_that_waits_for_jobs_gives_the_node_back(slurm, end):
     before = conf(slurm)
     job = slurm.submit("sleep 100", "--gres=gpu:a100:1", "-w", "n1")
     slurm.until(lambda: slurm.job(job) == "RUNNING")
     path = slurm.root.parent / "scripts" / "controller.sh"
     process = subprocess.Popen(["bash", path], env=slurm.environment, start_new_session=True)
     slurm.until(lambda: "DRAIN" in slurm.states()["n1"])
-    os.killpg(process.pid, signal.SIGINT)
+    os.killpg(process.pid, end)
     assert process.wait(timeout=30) != 0
+    if end == signal.SIGKILL:
+        controller(slurm, "undo")
     slurm.until(lambda: slurm.states() == {"n1": "MIXED", "n2": "IDLE"})
     assert slurm.job(job) == "RUNNING"
     assert (layouts(slurm), conf(slurm)) == (BEFORE, before)
@@ -177,11 +180,13 @@ def test_ctrl_c_while_jobs_are_waited_for_gives_the_node_back(slurm):
 @pytest.mark.deep
 @pytest.mark.parametrize("stage", ["destroy", "restart"])
 def test_a_run_that_is_killed_is_taken_back_by_undo(slurm, stage):
-    before = conf(slurm)
+    before, drained = conf(slurm), stage == "destroy"
+    if drained:
+        slurm.run("scontrol", "update", "NodeName=n1", "State=DRAIN", "Reason=broken fan")
     hang = f"touch {slurm.root}/hangs; sleep 1000"
     machine = slurm.machines["n1"]
     real = (machine.folder / "bin" / "nvidia-smi").read_text()
-    if stage == "destroy":
+    if drained:
         machine.program("nvidia-smi", real.replace("#!/bin/bash\n", f'if [[ "$*" == *-cgi* ]]; then {hang}; fi\n'))
     path = slurm.root.parent / "scripts" / "controller.sh"
     slurm.program("hang", hang)
@@ -195,7 +200,7 @@ def test_a_run_that_is_killed_is_taken_back_by_undo(slurm, stage):
     assert "n1: a change has begun and not ended; take it back with:" in refused.stderr
     controller(slurm, "undo")
     assert (layouts(slurm), conf(slurm)) == (BEFORE, before)
-    slurm.until(lambda: set(slurm.states().values()) == {"IDLE"})
+    slurm.until(lambda: slurm.states() == {"n1": "IDLE+DRAIN" if drained else "IDLE", "n2": "IDLE"})
 
 
 def test_nothing_begins_where_something_has_changed(slurm):
@@ -216,13 +221,14 @@ def test_a_node_that_was_drained_stays_so(slurm):
     ended = controller(slurm)
     assert "n2 stays drained, as it was" in ended.stderr
     slurm.until(lambda: slurm.states() == {"n1": "IDLE", "n2": "IDLE+DRAIN"})
+    assert "Reason=broken fan" in slurm.run("scontrol", "show", "node", "n2")
     assert layouts(slurm) == AFTER
 
 
 DETECT = r"""sed 's/NodeName=\([^ ]*\).*Gres=\(.*\)/\1 \2/' ROOT/etc/nodes.conf | while read -r node value; do
   for gres in ${value//,/ }; do
     IFS=: read -r name kind count <<<"$gres"
-    for ((; count > 0; count--)); do
+    for ((count = ${count:-1}; count > 0; count--)); do
       echo "NodeName=$node Name=gpu Type=$kind File=ROOT/dev/nvidia-caps/nvidia-cap$((3 + n++))"
     done
   done
