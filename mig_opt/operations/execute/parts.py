@@ -257,5 +257,6 @@ def alone(journal: Path) -> Iterator[None]:
             journal.unlink()
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        if signal.getsignal(signal.SIGTERM) is interrupt:  # else it is ignored until this process has ended
+            signal.signal(signal.SIGTERM, before)
         os.close(lock)

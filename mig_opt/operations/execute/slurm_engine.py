@@ -163,8 +163,8 @@ class SlurmEngine:
         with contextlib.suppress(FileNotFoundError, ValueError):
             code = int(str((folder / f"{kind}.code").readlink()))
         gone = jobs is not None and name not in jobs
-        # Whoever else ends a job wants that, and so does a limit of its time: it is not begun again. Slurm says so when
-        # it has done with it.
+        # Whoever else ends a job wants that, and so does a limit of its time: it is not begun again, whatever killed
+        # its program. Slurm says so when it has done with it.
         unclear = (code is None or code > 128) and host not in self._stopped
         last = [*_ASK, "--states=all", f"--name={name}", "--sort=-i", "--format=%T"]
         told, state = _call(last) if gone and unclear else (True, "")

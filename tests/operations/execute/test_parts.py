@@ -213,7 +213,7 @@ def test_a_second_process_waits_and_sigterm_is_ctrl_c(tmp_path):
     journal = tmp_path / "run.journal"
     journal.write_text('{"schema": "mig-op')
     script = f"""
-import time
+import os, time
 from pathlib import Path
 from mig_opt.operations.execute.parts import alone
 with alone(Path({str(journal)!r})):
@@ -222,6 +222,7 @@ with alone(Path({str(journal)!r})):
         time.sleep(60)
     except KeyboardInterrupt:
         Path({str(tmp_path / "out")!r}).touch()
+os.kill(os.getpid(), {int(signal.SIGTERM)})
 """
     process = subprocess.Popen([sys.executable, "-c", script])
     while not (tmp_path / "in").exists():
@@ -230,4 +231,4 @@ with alone(Path({str(journal)!r})):
     process.send_signal(signal.SIGTERM)
     with alone(journal):
         assert (tmp_path / "out").exists()
-    process.wait()
+    assert process.wait() == 0, "a signal that is sent twice, as by Slurm and by its script, does no more than once"
