@@ -87,7 +87,7 @@ def services_export(
         return Product(code=ANSWER_IS_NO, said=[said])
     more: dict[str, Any] = {"models": models, "port": port, "devices": names, "image": image}
     more |= {"batching": None if form == "haproxy" else batching}
-    if old is not None and form == "slurm":
+    if running is not None and form == "slurm":
         more = {"running": read(FleetState, running) if kind_of(str(running)) == "state" else old}
     elif old is not None:
         more["change"] = plan_change(old, problem.plan, demand=problem.problem, time_limit=_CHANGE_TIME_LIMIT).plan
