@@ -5,16 +5,8 @@ import pickle
 
 import pytest
 
-from mig_opt.errors import (
-    InputError,
-    MigOptError,
-    PolicyError,
-    Problem,
-    SolverError,
-    UnknownGpuError,
-    UnknownMethodError,
-    nearest,
-)
+from mig_opt import InputError, MigOptError, PolicyError, Problem, SolverError, UnknownGpuError, UnknownMethodError
+from mig_opt.errors import nearest
 
 
 @pytest.mark.parametrize(

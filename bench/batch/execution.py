@@ -13,12 +13,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bench.report import Page, parser_of, start, there
-from mig_opt import Batch, OperationCosts, Task, solve
-from mig_opt.batch.journal import Commands
+from mig_opt import Batch, Commands, OperationCosts, Task, load, run_schedule, solve
 from mig_opt.files.batch.journals import read_journal
-from mig_opt.instances.bundled import load
 from mig_opt.operations.execute.report import Execution
-from mig_opt.operations.execute.schedules import run_schedule
 from mig_opt.validation import validate
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "tests" / "helpers"))

@@ -22,10 +22,8 @@ from typing import Any, NamedTuple
 
 from bench.batch.far_measures import Cell, Figures, area, means, schedule
 from bench.report import Page, parser_of, start, tell, there
-from mig_opt import Batch, Schedule, generate_batch, plan_stream, solve
-from mig_opt.batch.schedule import Run
+from mig_opt import Batch, Placement, Run, Schedule, generate_batch, plan_stream, solve
 from mig_opt.batch.timing import PlannedInstance
-from mig_opt.gpu.model import Placement
 from mig_opt.heuristics.batch.far import far, far_published
 from mig_opt.heuristics.batch.far.concatenation import EndState, arranged, far_behind
 from mig_opt.heuristics.batch.far.concatenation import joined as joining

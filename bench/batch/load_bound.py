@@ -7,9 +7,8 @@ import statistics
 from collections.abc import Iterator, Sequence
 
 from bench.report import Page, parser_of, start
-from mig_opt import Batch, Status, generate_batch, solve
+from mig_opt import Batch, Schedule, Status, generate_batch, solve
 from mig_opt.batch.integer_batch import IntegerBatch
-from mig_opt.batch.schedule import Schedule
 from mig_opt.instances.batch import SCALINGS
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions

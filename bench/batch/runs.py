@@ -13,10 +13,8 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from bench.report import there
-from mig_opt import Batch, Callbacks, OperationCosts, Task, generate_batch, handover, solve
-from mig_opt.batch.schedule import ScheduleResult
+from mig_opt import Batch, Callbacks, OperationCosts, ScheduleResult, Task, generate_batch, handover, load, solve
 from mig_opt.instances.batch import ScalingName
-from mig_opt.instances.bundled import load
 from mig_opt.studies import environment, rows
 from mig_opt.studies.batch import measure, tolerance, violations, warm_up
 from mig_opt.studies.rows import Outcome, failures, shielded

@@ -5,11 +5,9 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from mig_opt import Job, Trace, generate_trace, get_gpu, simulate
-from mig_opt.gpu.model import Placement
+from mig_opt import Job, Placement, Trace, generate_trace, get_gpu, load, simulate
 from mig_opt.gpu.reachability import partition_state_machine, reachable_configurations
 from mig_opt.heuristics.fleet.memory_forecast import MemoryForecast
-from mig_opt.instances.bundled import load
 from mig_opt.simulation import PowerModel
 
 Rows = Iterator[list[str]]  # the head of a table, then its rows

@@ -18,10 +18,9 @@ from matplotlib.figure import Figure
 
 from bench.figures import COLOURS, MARKERS, panels, save_figure
 from bench.report import Page, parser_of, start, timed
-from mig_opt import Job, Trace, generate_trace, get_gpu, simulate
+from mig_opt import GpuModel, Job, OperationCosts, Profile, Trace, generate_trace, get_gpu, simulate
 from mig_opt.fleet.bounds import trace_bounds
 from mig_opt.fleet.trace import PCIE_LIMIT
-from mig_opt.gpu.model import GpuModel, OperationCosts, Profile
 from mig_opt.instances.fleet.poisson import TABLE_2
 from mig_opt.simulation import ProfiledRun, SensitivityFit, fit_sensitivity
 

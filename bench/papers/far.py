@@ -10,11 +10,10 @@ from functools import partial
 from bench.batch.far_measures import ONES, milliseconds, schedule
 from bench.papers.claims import Claim, Group, Paper, Reading, Verdict, compare, held
 from bench.papers.far_tables import PRINTED, extremes, table4, table5, table6, table7, table8, table9
-from mig_opt import generate_batch, get_gpu
+from mig_opt import generate_batch, get_gpu, load
 from mig_opt.gpu.partitions import find_partition
 from mig_opt.heuristics.batch.far import far, far_printed, far_published, far_unrefined
 from mig_opt.heuristics.batch.far.concatenation import EndState, arranged
-from mig_opt.instances.bundled import load
 from mig_opt.method.registry import get_method
 
 

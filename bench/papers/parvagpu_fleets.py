@@ -11,10 +11,9 @@ from bench.papers.parvagpu_rivals import mps_gpus
 from bench.papers.parvagpu_rivals import readings as mig_serving_readings
 from bench.report import there
 from bench.serving.scenarios import PRINTED, SCENARIOS
-from mig_opt import Demand, Deployment, SloRule, deploy
+from mig_opt import Demand, Deployment, SloRule, deploy, load
 from mig_opt.heuristics.serving.demand_match import Need, match
 from mig_opt.heuristics.serving.fill import FilledGpus, PlannedSegment, fit, largest_first, report_plans, start_order
-from mig_opt.instances.bundled import load
 from mig_opt.method.control import Control
 
 PROGRAM, TEXT = SloRule(0.45, whole_ms=True), SloRule()

@@ -10,8 +10,7 @@ import numpy as np
 
 from bench.figures import save_figure
 from bench.report import Page, parser_of, start
-from mig_opt import Demand, GpuPool, RateTable, deploy_day, plot
-from mig_opt.instances.bundled import load
+from mig_opt import Demand, GpuPool, RateTable, deploy_day, load, plot
 
 SERVICES = ("bert", "densenet121", "inceptionv3", "mobilenetv2", "resnet101", "resnet50", "vgg19")
 GPUS = 8  # needed at the peak

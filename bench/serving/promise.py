@@ -11,9 +11,7 @@ from pathlib import Path
 
 from bench.report import Page, parser_of, start
 from bench.serving.scenarios import copies
-from mig_opt import Arrivals, Demand, Deployment, Promise, deploy, simulate_requests
-from mig_opt.api.deploy.promises import deploy_with_promise
-from mig_opt.errors import InputError
+from mig_opt import Arrivals, Demand, Deployment, InputError, Promise, deploy, deploy_with_promise, simulate_requests
 from mig_opt.instances.bundled import load
 
 SHARE = 0.99

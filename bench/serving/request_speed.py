@@ -9,8 +9,7 @@ from functools import partial
 from typing import Any
 
 from bench.report import Page, parser_of, start, there, timed
-from mig_opt import Demand, Deployment, deploy, simulate_requests
-from mig_opt.instances.bundled import load
+from mig_opt import Demand, Deployment, deploy, load, simulate_requests
 
 CASES = (
     ("even", "least-work", 20_000_000),

@@ -19,8 +19,7 @@ from matplotlib.ticker import MaxNLocator
 
 from bench.figures import COLOURS, DASHES, MARKERS, panels, save_figure
 from bench.report import Page, parser_of, start, timed
-from mig_opt import Demand, DeploymentResult, SloRule, Status, deploy, methods, plan_change
-from mig_opt.instances.bundled import load
+from mig_opt import Demand, DeploymentResult, SloRule, Status, deploy, load, methods, plan_change
 from mig_opt.validation import validate_change, validate_deployment
 
 SCENARIOS = tuple(f"parvagpu-s{number}" for number in range(1, 7))

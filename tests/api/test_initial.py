@@ -11,12 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import batches
 
-from mig_opt import InputError, OperationCosts, Run, Schedule, deploy, get_gpu, methods, solve
+from mig_opt import InputError, OperationCosts, Run, Schedule, deploy, get_gpu, load, methods, solve
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.files.batch.batches import BATCH
 from mig_opt.files.batch.schedules import SCHEDULE
 from mig_opt.files.serving.deployments import DEPLOYMENT
-from mig_opt.instances.bundled import load
 from mig_opt.validation import validate
 
 

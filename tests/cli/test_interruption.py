@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from command_line import MODULE, Outcome, method_that
 
-from mig_opt.batch.batch import Batch
-from mig_opt.batch.schedule import Schedule
+from mig_opt import Batch, Schedule
 from mig_opt.cli.progress import LiveLine
 from mig_opt.files.batch.batches import BATCH
 from mig_opt.files.batch.schedules import SCHEDULE

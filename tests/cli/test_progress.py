@@ -6,12 +6,11 @@ import sys
 import pytest
 
 import mig_opt
-from mig_opt import Job, Trace, get_gpu, simulate
+from mig_opt import Job, Trace, get_gpu, load, simulate
 from mig_opt.cli.errors import log_is_shown
 from mig_opt.cli.fleet.simulate import _watched
 from mig_opt.cli.progress import Bar, RunsBar, shown_bar
 from mig_opt.cli.study import StudyBar
-from mig_opt.instances.bundled import load
 from mig_opt.studies import GeneratedBatches, MethodSettings, Study, compare
 from mig_opt.studies.rows import Outcome, Row
 from mig_opt.studies.studies import runs_of

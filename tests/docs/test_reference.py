@@ -19,9 +19,9 @@ from places import DOCS
 
 import mig_opt
 from mig_opt import catalogue, validation
+from mig_opt import schema as schema_of
 from mig_opt.cli.commands import COMMANDS
 from mig_opt.files import KINDS
-from mig_opt.files.schema import schema as schema_of
 
 
 def test_every_public_name_has_exactly_one_entry():

@@ -10,8 +10,7 @@ import pytest
 from documents import BATCH, SCHEDULE, changed, complaints
 from refusals import refused
 
-from mig_opt.batch.schedule import Run, Schedule
-from mig_opt.errors import InputError
+from mig_opt import InputError, Run, Schedule
 from mig_opt.files.batch.batches import BATCH as BATCH_FILE
 from mig_opt.files.batch.schedules import RESULT
 from mig_opt.files.batch.schedules import SCHEDULE as SCHEDULE_FILE

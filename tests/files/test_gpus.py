@@ -10,14 +10,13 @@ import pytest
 from documents import COSTS, complaints
 from refusals import refused
 
-from mig_opt import Deployment, FleetState, GpuModel, catalogue, get_gpu, load, read, write
+from mig_opt import Deployment, FleetState, GpuModel, catalogue, cost_tables, get_costs, get_gpu, load, read, write
 from mig_opt.files.batch.batches import BATCH
 from mig_opt.files.costs import COSTS as COSTS_FILE
 from mig_opt.files.kinds import GPU
 from mig_opt.files.serving.demands import DEMAND
 from mig_opt.files.serving.deployments import DEPLOYMENT
 from mig_opt.files.serving.profiles import PROFILES
-from mig_opt.gpu.catalogue import cost_tables, get_costs
 from mig_opt.serving.demand import Demand, GpuPool, Service
 from mig_opt.serving.deployment import Segment
 from mig_opt.serving.profile_table import Point, ProfileTable

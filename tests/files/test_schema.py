@@ -10,8 +10,7 @@ from documents import DELETE, DOCUMENTS, READERS, flaws
 from freeze import KINDS
 from places import DOCS
 
-from mig_opt.errors import InputError
-from mig_opt.files.schema import schema
+from mig_opt import InputError, schema
 
 
 def places_in(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

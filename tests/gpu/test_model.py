@@ -13,8 +13,7 @@ from places import PUBLISHED
 from refusals import refused
 from strategies import PROFILE_SETS
 
-from mig_opt import InputError, Pool, cost_tables, get_costs
-from mig_opt.gpu.catalogue import catalogue, get_gpu
+from mig_opt import InputError, Pool, catalogue, cost_tables, get_costs, get_gpu
 from mig_opt.gpu.model import GpuModel, OperationCosts, Placement, Profile, ProfileSet
 from mig_opt.gpu.pools import pool_problems
 from mig_opt.gpu.problems import operation_problems

@@ -10,9 +10,8 @@ import pytest
 import wrong
 from hypothesis import strategies as st
 
-from mig_opt.errors import InputError
+from mig_opt import InputError, schema
 from mig_opt.files import KINDS
-from mig_opt.files.schema import schema
 from mig_opt.gpu.model import KNOWN
 from mig_opt.method.functions import imported
 from mig_opt.studies import study_from_json

@@ -10,12 +10,8 @@ from typing import Any
 
 from nvml_machine import Machine
 
-from mig_opt.api.solve import solve
-from mig_opt.batch.batch import Batch, LiveInstance, Task
-from mig_opt.batch.journal import Commands, Journal
-from mig_opt.batch.schedule import Schedule
+from mig_opt import Batch, Commands, Journal, LiveInstance, Schedule, Task, get_gpu, solve
 from mig_opt.files.batch.journals import JournalFile
-from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.operations.driver.instances import Patience
 from mig_opt.operations.driver.nvml import Nvml
 from mig_opt.operations.execute.attempts import Outcome

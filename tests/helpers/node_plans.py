@@ -15,14 +15,11 @@ from typing import Protocol
 
 from nvml_machine import Machine
 
-from mig_opt.batch.batch import Batch, Task
-from mig_opt.batch.journal import Commands
-from mig_opt.batch.schedule import Run
+from mig_opt import Batch, Commands, Run, Task, get_gpu
 from mig_opt.batch.timing import retimed_schedule
 from mig_opt.files.batch.batches import BATCH as BATCH_FILE
 from mig_opt.files.batch.journals import COMMANDS, read_journal
 from mig_opt.files.batch.schedules import SCHEDULE
-from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.validation import validate
 
 USER = getpass.getuser()

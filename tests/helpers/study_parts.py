@@ -8,20 +8,16 @@ from unittest.mock import Mock
 import pytest
 from online_worlds import job, trace
 
-from mig_opt import Batch, InputError
-from mig_opt.batch.schedule import Schedule
+from mig_opt import Batch, InputError, Method, Schedule, Study, run_study
 from mig_opt.files.fleet.traces import TRACE
 from mig_opt.method.control import Control
-from mig_opt.method.registry import Method
 from mig_opt.studies import (
     GeneratedBatches,
     MethodSettings,
     PolicySettings,
-    Study,
     StudyProgress,
     StudyRows,
     TraceFromFile,
-    run_study,
     study_rows,
 )
 

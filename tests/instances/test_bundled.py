@@ -10,13 +10,10 @@ from functools import cache
 import pytest
 from places import PUBLISHED
 
-from mig_opt import deploy
-from mig_opt.batch.batch import Task
+from mig_opt import SloRule, Status, Task, deploy
 from mig_opt.files.serving.demands import DEMAND
 from mig_opt.files.serving.profiles import import_profiles
 from mig_opt.instances.bundled import BestKnown, instance_info, instance_names, load
-from mig_opt.method.result import Status
-from mig_opt.serving.demand import SloRule
 from mig_opt.serving.profile_table import ProfileTable, front
 
 needs_published = pytest.mark.skipif(not PUBLISHED.is_dir(), reason="needs the published data: MIG_OPT_PUBLISHED")

@@ -7,9 +7,8 @@ import pytest
 from places import PUBLISHED
 from refusals import refused
 
-from mig_opt import Status, defragment
+from mig_opt import Status, defragment, least_fragmentation
 from mig_opt.api.defragment import greedy_migrations
-from mig_opt.api.defragment.references import least_fragmentation
 from mig_opt.instances.fleet.cluster import OPENB_NODES, openb_cluster
 from mig_opt.validation.fleet.migrations import validate_migrations
 

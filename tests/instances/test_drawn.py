@@ -5,17 +5,13 @@ from typing import Any
 
 from refusals import refused
 
-from mig_opt.api.deploy.days import deploy_day
+from mig_opt import Pool, RateTable, deploy_day, generate_batch, get_gpu
 from mig_opt.files.documents import rendered
 from mig_opt.files.serving.days import day_document, day_plan_from_json
-from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.gpu.pools import Pool
-from mig_opt.instances.batch import generate_batch
 from mig_opt.instances.bundled import library, load
 from mig_opt.instances.goals import day_of
 from mig_opt.instances.serving import generate_demand, generate_rates
 from mig_opt.serving.day import Day, DayPlan
-from mig_opt.serving.rates import RateTable
 from mig_opt.studies.scores import score_plan
 from mig_opt.validation.serving.days import validate_day
 

@@ -12,27 +12,16 @@ from unittest.mock import Mock
 import pytest
 from refusals import refused
 
+from mig_opt import instance_names, load, simulate, solve
 from mig_opt.api.prove import certify
-from mig_opt.api.solve import solve
 from mig_opt.files.batch.batches import BATCH
 from mig_opt.files.batch.certificates import CERTIFICATE
 from mig_opt.files.batch.schedules import SCHEDULE
-from mig_opt.instances.bundled import (
-    DATA,
-    FILE_KINDS,
-    InstanceInfo,
-    Library,
-    content_digest,
-    digest_of,
-    instance_names,
-    library,
-    load,
-)
+from mig_opt.instances.bundled import DATA, FILE_KINDS, InstanceInfo, Library, content_digest, digest_of, library
 from mig_opt.instances.fleet.states import generate_state
 from mig_opt.instances.goals import GOALS, goal_of
 from mig_opt.instances.library import PROOFS, export, problems_of, sealed, submit, write_entry
 from mig_opt.instances.serving import generate_demand, generate_rates
-from mig_opt.simulation import simulate
 from mig_opt.studies.renewal import missing_runs, renew
 
 NAMES = tuple(library().infos)

@@ -7,8 +7,7 @@ from typing import Annotated
 import numpy as np
 import pytest
 
-from mig_opt.batch.batch import LiveInstance
-from mig_opt.errors import InputError, Problem
+from mig_opt import InputError, LiveInstance, Problem
 from mig_opt.rules import check_values
 from mig_opt.rules.vocabulary import Count, Moment, Name, NotEmpty, Number, Seconds, Times
 

@@ -4,19 +4,9 @@ import json
 
 from study_parts import FAR, FIRST_FIT, SMALL, document, failing, method_that, problems, resumed
 
-from mig_opt import Batch, Task, generate_batch, get_gpu, solve
-from mig_opt.batch.schedule import Schedule
+from mig_opt import Batch, Schedule, Study, Task, generate_batch, get_gpu, run_study, solve
 from mig_opt.files.batch.batches import BATCH
-from mig_opt.studies import (
-    BundledBatch,
-    GeneratedBatches,
-    GeneratedTraces,
-    MethodSettings,
-    Study,
-    run_study,
-    study_from_json,
-    study_rows,
-)
+from mig_opt.studies import BundledBatch, GeneratedBatches, GeneratedTraces, MethodSettings, study_from_json, study_rows
 from mig_opt.studies.studies import read_run, runs_of
 
 

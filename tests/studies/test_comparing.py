@@ -3,12 +3,9 @@
 import pytest
 from study_parts import method_that, problems
 
-from mig_opt import Batch, generate_batch
-from mig_opt.batch.schedule import Schedule
+from mig_opt import Batch, Schedule, compare, generate_batch, load
 from mig_opt.heuristics.batch.far import far
-from mig_opt.instances.bundled import load
 from mig_opt.method.control import Control
-from mig_opt.studies import compare
 from mig_opt.studies.comparison import comparison_rows, comparison_to_csv, default_methods
 
 

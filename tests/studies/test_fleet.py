@@ -9,20 +9,11 @@ from online_worlds import job, trace
 from study_jobs import cluster_of_two
 from study_parts import FAR, FIRST_FIT, resumed, trace_document, two_jobs
 
-from mig_opt import Trace
+from mig_opt import Method, Study, Trace, run_study
 from mig_opt.files.fleet.traces import TRACE
 from mig_opt.fleet.bounds import TraceBounds, trace_bounds
-from mig_opt.method.registry import Method
 from mig_opt.simulation import Policy, Simulation, simulate
-from mig_opt.studies import (
-    GeneratedBatches,
-    GeneratedTraces,
-    PolicySettings,
-    Study,
-    TraceFromFile,
-    run_study,
-    study_rows,
-)
+from mig_opt.studies import GeneratedBatches, GeneratedTraces, PolicySettings, TraceFromFile, study_rows
 from mig_opt.studies.studies import read_run, runs_of
 
 SMALL = Study(

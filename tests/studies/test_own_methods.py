@@ -9,7 +9,9 @@ from study_parts import problems
 from mig_opt import (
     Batch,
     RateTable,
+    Study,
     Trace,
+    compare,
     deploy_day,
     deploy_with_promise,
     generate_batch,
@@ -17,6 +19,7 @@ from mig_opt import (
     load,
     plan_stream,
     prove,
+    run_study,
     solve,
     write,
 )
@@ -30,16 +33,7 @@ from mig_opt.method.functions import found_at, place_of
 from mig_opt.method.result import Status
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment
-from mig_opt.studies import (
-    BundledBatch,
-    GeneratedBatches,
-    GeneratedTraces,
-    MethodSettings,
-    PolicySettings,
-    Study,
-    compare,
-    run_study,
-)
+from mig_opt.studies import BundledBatch, GeneratedBatches, GeneratedTraces, MethodSettings, PolicySettings
 from mig_opt.studies.comparison import comparison_rows, comparison_to_csv, default_methods
 from mig_opt.studies.scores import score
 

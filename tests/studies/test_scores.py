@@ -11,10 +11,7 @@ import pytest
 from refusals import refused
 from study_jobs import cluster_of_two
 
-from mig_opt.api.solve import solve
-from mig_opt.batch.batch import Batch
-from mig_opt.batch.schedule import Schedule
-from mig_opt.errors import InputError
+from mig_opt import Batch, InputError, Schedule, solve
 from mig_opt.files.batch.schedules import SCHEDULE
 from mig_opt.instances.bundled import DATA, Library, library
 from mig_opt.instances.library import sealed, write_entry

@@ -13,10 +13,8 @@ from charts import top_down
 from command_line import MODULE
 from online_worlds import NO_COSTS, Scripted, job, place, trace
 
-from mig_opt import Deployment, Segment
-from mig_opt.simulation import simulate
+from mig_opt import Deployment, Segment, plot, simulate
 from mig_opt.simulation.serving.outcome import RequestSimulation, ServiceLatencies
-from mig_opt.views import plot
 from mig_opt.views.texts import PALETTE
 
 pytest.importorskip("bokeh", reason="draws the pages; the extra html has it")

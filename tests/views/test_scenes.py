@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from online_worlds import NO_COSTS, job, trace
 
-from mig_opt import Deployment, RateTable, Segment, deploy_day
-from mig_opt.simulation import simulate
+from mig_opt import Deployment, RateTable, Segment, deploy_day, simulate
 from mig_opt.simulation.serving.outcome import RequestSimulation, ServiceLatencies
 from mig_opt.views.batch.schedules import execution_scene, schedule_scene
 from mig_opt.views.batch.tasks import batch_scene

@@ -11,9 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
-from mig_opt.batch.batch import Batch, Task
-from mig_opt.batch.schedule import Run, Schedule
-from mig_opt.gpu.catalogue import get_gpu
+from mig_opt import Batch, Run, Schedule, Task, get_gpu
 from mig_opt.views import plot, texts
 
 

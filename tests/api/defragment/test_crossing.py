@@ -13,9 +13,8 @@ from command_line import Command
 from documents import complaints
 from migration_search import cost, fits
 
-from mig_opt import FleetState, defragment, get_gpu, read, write
+from mig_opt import FleetState, HeldInstance, Migration, defragment, get_gpu, read, write
 from mig_opt.api.defragment import crossing
-from mig_opt.fleet.state import HeldInstance, Migration
 from mig_opt.operations.rollout.changes import migrations_as_change
 from mig_opt.validation import validate_migrations
 

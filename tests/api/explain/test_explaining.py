@@ -13,17 +13,11 @@ from hypothesis import strategies as st
 from strategies import A30, whole_seconds
 
 import mig_opt.api.explain.conflicts as oracle_module
+from mig_opt import Batch, LiveInstance, OperationCosts, ScheduleResult, Task, generate_batch, get_gpu, load, solve
 from mig_opt.api.explain import Conflict, Explanation, Requirement, RequirementKind, Verdict, explain
 from mig_opt.api.explain.conflicts import in_time
 from mig_opt.api.explain.requirements import Requirements
-from mig_opt.api.solve import solve
-from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.integer_batch import Ticks
-from mig_opt.batch.schedule import ScheduleResult
-from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.gpu.model import OperationCosts
-from mig_opt.instances.batch import generate_batch
-from mig_opt.instances.bundled import load
 from mig_opt.validation import validate
 
 

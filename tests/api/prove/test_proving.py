@@ -14,20 +14,15 @@ from hypothesis import strategies as st
 from strategies import batches, realistic_batches
 
 import mig_opt.api.prove.prover as prover_module
+from mig_opt import Batch, LiveInstance, Run, Schedule, ScheduleResult, Task, generate_batch, get_gpu, load, solve
 from mig_opt.api.prove import certify, check, prove
 from mig_opt.api.prove.priced_work import priced_work_of, priced_work_value
 from mig_opt.api.prove.prover import Question, critical_task_of, slice_load_of, slice_load_value
-from mig_opt.api.solve import solve
-from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.bounds import lower_bounds
 from mig_opt.batch.certificate import Certificate, Claim, SliceLoad, batch_digest, schedule_digest
 from mig_opt.batch.integer_batch import Ticks
-from mig_opt.batch.schedule import Run, Schedule, ScheduleResult
 from mig_opt.errors import InputError, SolverError, UnknownMethodError
 from mig_opt.files.batch.certificates import CERTIFICATE
-from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.instances.batch import generate_batch
-from mig_opt.instances.bundled import load
 from mig_opt.method.result import Status
 from mig_opt.models.batch.dual_price_bound import DualPriceBound
 

@@ -3,8 +3,7 @@
 import pytest
 
 from bench.papers.parvagpu_rivals import WEIGHTS, fast_gpus, readings
-from mig_opt import deploy
-from mig_opt.instances.bundled import load
+from mig_opt import deploy, load
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4])

@@ -5,8 +5,7 @@ import pytest
 from bench.report import Page
 from bench.serving.day import RUNS, SERVICES, day
 from bench.serving.promise import beaten, demands, late
-from mig_opt import deploy
-from mig_opt.serving.day import Day
+from mig_opt import Day, deploy
 
 
 def test_the_day_has_half_hours_and_fits_on_the_gpus():

@@ -8,11 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mig_opt.api.solve import solve
-from mig_opt.batch.batch import Batch, Task
-from mig_opt.batch.schedule import ScheduleResult
+from mig_opt import Batch, ScheduleResult, Task, get_gpu, solve
 from mig_opt.files.batch.batches import BATCH
-from mig_opt.gpu.catalogue import get_gpu
 
 
 @pytest.fixture

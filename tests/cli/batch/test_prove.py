@@ -8,9 +8,7 @@ import pytest
 import tiny
 
 import mig_opt.api.prove.prover as prover_module
-from mig_opt.api.solve import solve
-from mig_opt.batch.batch import Batch
-from mig_opt.batch.schedule import ScheduleResult
+from mig_opt import Batch, ScheduleResult, solve
 from mig_opt.files.batch.batches import BATCH
 from mig_opt.files.batch.certificates import CERTIFICATE
 from mig_opt.files.batch.schedules import SCHEDULE

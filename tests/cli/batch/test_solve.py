@@ -7,10 +7,9 @@ import sys
 import pytest
 from command_line import BATCH, TASKS, method_that
 
-from mig_opt.batch.batch import Batch, Task
+from mig_opt import Batch, Task, get_gpu
 from mig_opt.cli.inputs import parsed_share
 from mig_opt.files.batch.batches import BATCH as BATCH_FILE
-from mig_opt.gpu.catalogue import get_gpu
 
 
 def test_times_of_another_gpu_are_remarked(run, monkeypatch):

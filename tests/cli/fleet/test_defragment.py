@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 
-from mig_opt import FleetState, HeldInstance, defragment, get_gpu
+from mig_opt import DefragmentationResult, FleetState, HeldInstance, Status, defragment, get_gpu
 from mig_opt.files.fleet.states import STATE as STATE_FILE
-from mig_opt.fleet.migration_plan import DefragmentationResult
-from mig_opt.method.result import Status
 
 A100 = get_gpu("A100")
 STATE = FleetState(

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 from command_line import Outcome, refuses
 
-from mig_opt import Job, ScheduleResult, Trace, generate_trace, get_gpu
+from mig_opt import Job, ScheduleResult, Status, Trace, generate_trace, get_gpu
 from mig_opt.files.fleet.traces import TRACE
 from mig_opt.method.registry import get_policy
-from mig_opt.method.result import Status
 
 
 @pytest.fixture

@@ -8,12 +8,10 @@ from command_line import refuses
 from documents import complaints
 from refusals import refused
 
-from mig_opt import Batch, Device, FleetState, HeldInstance, get_gpu, read, write
-from mig_opt.batch.batch import LiveInstance
+from mig_opt import Batch, Device, FleetState, HeldInstance, LiveInstance, get_gpu, load, read, write
 from mig_opt.files.batch.batches import BATCH
 from mig_opt.files.fleet.states import STATE as STATE_FILE
 from mig_opt.fleet.segments import deployment_in
-from mig_opt.instances.bundled import load
 
 A30, A100 = get_gpu("A30"), get_gpu("A100-80GB")
 HELD = HeldInstance(0, "1g.6gb", 3, idle=True), HeldInstance(1, "2g.12gb", 0, "job 7", owner="ada")

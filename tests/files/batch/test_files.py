@@ -10,14 +10,11 @@ from documents import complaints, round_trip, seconds
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mig_opt.batch.batch import Batch, LiveInstance, Task
-from mig_opt.batch.schedule import Operation, Run, Schedule, ScheduleResult
+from mig_opt import Batch, Device, LiveInstance, Operation, Run, Schedule, ScheduleResult, Task, catalogue, get_gpu
 from mig_opt.files.batch.batches import BATCH as BATCH_FILE
 from mig_opt.files.batch.schedules import RESULT as RESULT_FILE
 from mig_opt.files.batch.schedules import SCHEDULE as SCHEDULE_FILE
 from mig_opt.files.batch.schedules import result_summary
-from mig_opt.gpu.catalogue import catalogue, get_gpu
-from mig_opt.gpu.devices import Device
 from mig_opt.gpu.model import OperationCosts
 from mig_opt.method.result import Status, TrajectoryPoint
 

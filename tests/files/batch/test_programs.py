@@ -12,10 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import tiny_batches
 
-from mig_opt import solve
-from mig_opt.batch.schedule import Schedule
+from mig_opt import Schedule, load, solve
 from mig_opt.files.batch.programs import export_model
-from mig_opt.instances.bundled import load
 from mig_opt.method.control import Control
 from mig_opt.models.solvers.backend import solve_program
 from mig_opt.models.solvers.cbc import Cbc

@@ -7,11 +7,9 @@ from documents import TRACE, complaints, round_trip
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mig_opt import get_gpu
+from mig_opt import Job, Profile, get_gpu
 from mig_opt.files.fleet.traces import TRACE as TRACE_FILE
-from mig_opt.fleet.job import Job
 from mig_opt.fleet.trace import PCIE_LIMIT, Trace
-from mig_opt.gpu.model import Profile
 
 A30 = get_gpu("A30")
 names = st.text(st.characters(blacklist_categories=["Cs", "Cc", "Zs", "Zl", "Zp"]), max_size=3)

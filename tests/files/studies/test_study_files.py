@@ -7,15 +7,8 @@ import pytest
 from places import DOCS
 from study_parts import SMALL, problems
 
-from mig_opt.studies import (
-    BundledBatch,
-    GeneratedBatches,
-    MethodSettings,
-    Study,
-    read_study,
-    run_study,
-    study_from_json,
-)
+from mig_opt import Study, run_study
+from mig_opt.studies import BundledBatch, GeneratedBatches, MethodSettings, read_study, study_from_json
 from mig_opt.studies.studies import runs_of
 
 

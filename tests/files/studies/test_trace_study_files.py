@@ -2,15 +2,8 @@
 
 from study_parts import problems, trace_document, two_jobs
 
-from mig_opt.studies import (
-    GeneratedTraces,
-    PolicySettings,
-    Study,
-    TraceFromFile,
-    read_study,
-    run_study,
-    study_from_json,
-)
+from mig_opt import Study, run_study
+from mig_opt.studies import GeneratedTraces, PolicySettings, TraceFromFile, read_study, study_from_json
 
 
 def test_json_and_toml_say_the_same(tmp_path):

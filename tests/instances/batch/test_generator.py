@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
 
-from mig_opt.batch.batch import Task
-from mig_opt.gpu.catalogue import catalogue
+from mig_opt import Task, catalogue
 from mig_opt.instances.batch import SCALINGS, TIME_RANGES, VARIANTS, generate_batch, scaling_shares, task_counts
 
 SIZES = (1, 2, 3, 4, 7)

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 from documents import complaints
 
-from mig_opt import generate_trace
+from mig_opt import Trace, generate_trace
 from mig_opt.files.fleet.traces import TRACE
 from mig_opt.fleet.bounds import trace_bounds
 from mig_opt.fleet.description import describe_trace
-from mig_opt.fleet.trace import Trace
 from mig_opt.instances.fleet.registry import get_trace_family, trace_families
 
 NAMES = [family.name for family in trace_families()]

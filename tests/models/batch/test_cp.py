@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from ortools.sat.python import cp_model
 from strategies import A30, RTX, batches, scaled, tiny_batches, whole_seconds
 
-from mig_opt import Batch, OperationCosts, Result, SolverError, Status, Task, generate_batch, handover, solve
+from mig_opt import Batch, OperationCosts, Result, Schedule, SolverError, Status, Task, generate_batch, handover, solve
 from mig_opt.batch.integer_batch import IntegerBatch, equal_within_resolution
-from mig_opt.batch.schedule import Schedule
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
 from mig_opt.models.batch import block_search, portfolio

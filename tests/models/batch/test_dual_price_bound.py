@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from mixed import A30, A100, SLOW_A30, mixed_batch
 from strategies import tiny_batches
 
-from mig_opt import LiveInstance, OperationCosts, Pool, Schedule, Status, Task, generate_batch, handover, solve
-from mig_opt.batch.batch import Batch
+from mig_opt import Batch, LiveInstance, OperationCosts, Pool, Schedule, Status, Task, generate_batch, handover, solve
 from mig_opt.batch.bounds import best_lower_bound
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.branches import branches_of

@@ -11,16 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from online_worlds import Chaos
 
-from mig_opt import OperationCosts, generate_trace, get_gpu, simulate
-from mig_opt.batch.schedule import Schedule
-from mig_opt.errors import InputError
+from mig_opt import InputError, Job, OperationCosts, Schedule, generate_trace, get_gpu, methods, simulate
 from mig_opt.fleet.bounds import trace_bounds
 from mig_opt.fleet.description import describe_trace
-from mig_opt.fleet.job import Job
 from mig_opt.fleet.trace import Trace, batch_of
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
-from mig_opt.method.registry import methods
 from mig_opt.models.fleet.arrivals import TraceGoal, best_schedule, seconds_of
 from mig_opt.models.fleet.optimum import trace_optimum
 from mig_opt.validation import validate

@@ -7,14 +7,9 @@ import time
 import pytest
 from node_plans import BATCH, DEVICES, NOTHING, PLAN, USER, Client, commands, places
 
-from mig_opt.batch.batch import Batch, Task
-from mig_opt.batch.journal import Commands, Journal
-from mig_opt.batch.schedule import Run
+from mig_opt import Batch, Commands, InputError, Journal, Run, Task, get_gpu, run_schedule, undo_schedule
 from mig_opt.batch.timing import retimed_schedule
-from mig_opt.errors import InputError
 from mig_opt.files.batch.journals import read_journal, write_journal
-from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.operations.execute.schedules import run_schedule, undo_schedule
 from mig_opt.validation import validate
 
 pytestmark = [pytest.mark.deep, pytest.mark.parametrize("nodes", ["dask"], indirect=True)]

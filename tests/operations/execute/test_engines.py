@@ -5,8 +5,7 @@ import shutil
 import pytest
 from node_plans import BATCH, DEVICES, PLAN, Client, commands, ran
 
-from mig_opt.errors import InputError
-from mig_opt.operations.execute.schedules import run_schedule
+from mig_opt import InputError, run_schedule
 
 
 def test_a_plan_is_carried_out_and_taken_back(nodes, tmp_path):

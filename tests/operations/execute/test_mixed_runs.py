@@ -3,8 +3,7 @@
 import pytest
 from refusals import refused
 
-from mig_opt import Batch, InputError, Pool, Task, export, get_gpu, solve, validate
-from mig_opt.batch.journal import Commands
+from mig_opt import Batch, Commands, InputError, Pool, Task, export, get_gpu, solve, validate
 from mig_opt.files.batch.journals import read_journal
 from mig_opt.operations.execute.schedules import run_schedule, undo_schedule
 

@@ -3,13 +3,9 @@
 import pytest
 from refusals import refused
 
-from mig_opt.batch.batch import Batch, Task
-from mig_opt.batch.journal import Commands
-from mig_opt.batch.schedule import Run
+from mig_opt import Batch, Commands, Run, Task, get_gpu, run_schedule, undo_schedule
 from mig_opt.batch.timing import retimed_schedule
 from mig_opt.files.batch.journals import read_journal
-from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.operations.execute.schedules import run_schedule, undo_schedule
 from mig_opt.validation import validate
 
 LATE = Batch((Task("late", {2: 0.3}), Task("next", {2: 0.3}), Task("short", {2: 0.5})), get_gpu("A30"))

@@ -20,14 +20,10 @@ from hypothesis import strategies as st
 from nvml_machine import Machine
 from refusals import refused
 
-from mig_opt.api.solve import solve
-from mig_opt.batch.batch import Batch, Task
-from mig_opt.batch.journal import Commands, Journal
-from mig_opt.batch.schedule import Schedule
+from mig_opt import Batch, Commands, Journal, Schedule, Task, get_gpu, solve
 from mig_opt.files.batch.batches import BATCH
 from mig_opt.files.batch.journals import COMMANDS, read_journal, write_journal
 from mig_opt.files.batch.schedules import SCHEDULE
-from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.operations.execute.parts import Gathering, alone, cut, gather, merged, split
 from mig_opt.validation import validate
 

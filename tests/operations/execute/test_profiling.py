@@ -6,13 +6,11 @@ from unittest.mock import Mock
 import pytest
 from refusals import refused
 
-from mig_opt.batch.journal import Commands
+from mig_opt import Commands, Point, get_gpu
 from mig_opt.files.batch.batches import BATCH
 from mig_opt.files.batch.journals import read_journal
-from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.operations.driver.instances import Patience
 from mig_opt.operations.execute.profiles import OUT_OF_MEMORY, ProfilePlan, profile_tasks
-from mig_opt.serving.profile_table import Point
 from mig_opt.validation import validate
 
 A30 = get_gpu("A30")

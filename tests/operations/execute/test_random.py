@@ -8,10 +8,7 @@ import pytest
 from executions import Execution, Killed, World, random_batch, random_faults, true_times
 from nvml_machine import Machine
 
-from mig_opt.api.solve import solve
-from mig_opt.batch.batch import Batch
-from mig_opt.batch.journal import Journal
-from mig_opt.batch.schedule import Schedule
+from mig_opt import Batch, Journal, Schedule, solve
 from mig_opt.files.batch.journals import read_journal
 from mig_opt.validation import validate
 

@@ -18,16 +18,11 @@ from node_plans import ends, until
 from nvml_machine import Machine
 from refusals import refused
 
-from mig_opt.batch.batch import Batch, LiveInstance, Task
-from mig_opt.batch.journal import Commands
-from mig_opt.batch.schedule import Run
+from mig_opt import Batch, Commands, Device, DriverError, LiveInstance, Run, Task, get_gpu
 from mig_opt.batch.timing import retimed_schedule
-from mig_opt.errors import DriverError
 from mig_opt.files.batch.batches import BATCH as BATCH_FILE
 from mig_opt.files.batch.journals import COMMANDS, JournalFile, read_journal
 from mig_opt.files.batch.schedules import SCHEDULE
-from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.gpu.devices import Device
 from mig_opt.operations.driver.instances import Patience
 from mig_opt.operations.execute.attempts import Attempts
 from mig_opt.operations.execute.schedules import resume_schedule, run_schedule, undo_schedule

@@ -13,15 +13,11 @@ from node_plans import USER, Client, ran, until
 from refusals import refused
 from slurm_nodes import SlurmNodes
 
-from mig_opt.batch.batch import Batch, Task
-from mig_opt.batch.journal import Commands, Journal
-from mig_opt.batch.schedule import Run
+from mig_opt import Batch, Commands, Journal, Run, Task, get_gpu, resume_schedule, run_schedule, undo_schedule
 from mig_opt.batch.timing import retimed_schedule
 from mig_opt.files.batch.journals import read_journal, write_journal
-from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.operations.execute import node
 from mig_opt.operations.execute.node import folder_of, state_folder
-from mig_opt.operations.execute.schedules import resume_schedule, run_schedule, undo_schedule
 
 BATCH = Batch((Task("a", {2: 0.1}),), get_gpu("A30"))
 PLAN = retimed_schedule(BATCH, [Run("a", 0, "2g.12gb", 0, 0, 1)])

@@ -13,11 +13,10 @@ from command_line import called, refuses
 from documents import complaints
 from triton_servers import WANTED, free_ports, triton_program
 
-from mig_opt import Deployment, Point, ProfileTable, Segment, Service, get_gpu, write
+from mig_opt import Demand, Deployment, GpuPool, Point, ProfileTable, Segment, Service, get_gpu, write
 from mig_opt.files.serving.profiles import PROFILES
 from mig_opt.operations.execute.profiles import ProfilePlan
 from mig_opt.operations.execute.triton_profiles import profile_triton
-from mig_opt.serving.demand import Demand, GpuPool
 
 FIXED, EACH = 0.020, 0.004
 """Seconds of a batch, and of each request in it."""

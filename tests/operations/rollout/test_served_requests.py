@@ -13,11 +13,9 @@ from command_line import called
 from triton_servers import servers, triton_or_skip
 
 from bench.serving.tritons import Client, recorded, write_models
-from mig_opt import Arrivals, Demand, Point, ProfileTable, plan_change, simulate_requests
-from mig_opt.api.deploy.promises import deploy_with_promise
+from mig_opt import Arrivals, Demand, Point, ProfileTable, deploy_with_promise, load, plan_change, simulate_requests
 from mig_opt.files.serving.demands import DEMAND
 from mig_opt.files.serving.deployments import DEPLOYMENT
-from mig_opt.instances.bundled import load
 from mig_opt.simulation.serving.capacity import SERVERS, Promise
 
 SECONDS = 60.0

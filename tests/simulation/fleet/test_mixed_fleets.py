@@ -9,11 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from online_worlds import rows
 
-from mig_opt import InputError, Job, OperationCosts, PolicyError, Trace, generate_trace, get_gpu, simulate
+from mig_opt import InputError, Job, OperationCosts, PolicyError, Pool, Trace, generate_trace, get_gpu, simulate
 from mig_opt.fleet.bounds import trace_bounds
 from mig_opt.fleet.state import FleetState, HeldInstance
 from mig_opt.fleet.trace import Outage, check_jobs
-from mig_opt.gpu.pools import Pool
 from mig_opt.heuristics.fleet.queues import FirstFit
 from mig_opt.method.registry import methods
 from mig_opt.models.fleet.admission import acceptance_bound

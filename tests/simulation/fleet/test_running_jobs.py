@@ -2,9 +2,8 @@
 
 import pytest
 
-from mig_opt import FleetState, HeldInstance, InputError, Job, Trace, get_gpu, methods, simulate
+from mig_opt import FleetState, HeldInstance, InputError, Job, Trace, generate_trace, get_gpu, methods, simulate
 from mig_opt.fleet.trace import Outage
-from mig_opt.instances.fleet.registry import generate_trace
 from mig_opt.validation.fleet.logs import check_log
 
 A100 = get_gpu("A100")

@@ -7,8 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
-from mig_opt.batch.schedule import Schedule
-from mig_opt.gpu.devices import Device
+from mig_opt import Device, Schedule
 from mig_opt.views import plot, texts
 
 

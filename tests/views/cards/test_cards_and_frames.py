@@ -9,14 +9,9 @@ import tiny
 from online_worlds import NO_COSTS, job, trace
 from refusals import refused
 
-from mig_opt import Batch, Deployment, Segment, Task, solve
-from mig_opt.batch.schedule import ScheduleResult
-from mig_opt.errors import InputError
+from mig_opt import Batch, Deployment, DeploymentResult, InputError, ScheduleResult, Segment, Status, Task, plot, solve
 from mig_opt.files.batch.batches import BATCH
-from mig_opt.method.result import Status
-from mig_opt.serving.deployment import DeploymentResult
 from mig_opt.simulation import simulate
-from mig_opt.views import plot
 
 BEST = ScheduleResult(Status.OPTIMAL, "cp", tiny.BEST, 6.34, 0.5, reason="it meets the bound", batch=tiny.BATCH)
 DEPLOYMENT = Deployment(

@@ -9,10 +9,9 @@ from matplotlib.lines import Line2D
 from online_worlds import NO_COSTS, Scripted, job, place, trace
 from refusals import refused
 
-from mig_opt import Job, Trace, generate_trace, get_gpu
+from mig_opt import Job, Trace, generate_trace, get_gpu, plot
 from mig_opt.models.fleet.admission import acceptance_bound
 from mig_opt.simulation import Policy, Simulation, simulate
-from mig_opt.views import plot
 from mig_opt.views.fleet.fleets import StepFunction, acceptance_steps, wait_steps
 
 NAME = "a very long name of a job that nobody can read/{}-$x^2$ _ {{"

@@ -12,9 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from refusals import refused
 
-from mig_opt import Deployment, Device, RateTable, Segment, deploy_day, get_gpu
+from mig_opt import Deployment, Device, RateTable, Segment, deploy_day, get_gpu, plot
 from mig_opt.simulation.serving.outcome import RequestSimulation, ServiceLatencies
-from mig_opt.views import plot
 from mig_opt.views.serving.deployments import rows_of
 
 MODELS = ["bert-large", "densenet-121", "densenet-169", "inceptionv3", "mobilenetv2", "resnet-50", "vgg-16", "vgg-19"]
