@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import A30, any_gpu, batches, realistic_batches, whole_seconds
 
-from mig_opt import Batch, Operation, OperationCosts, Placement, Run, Schedule, Task, generate_batch, get_gpu, solve
+from mig_opt import Batch, OperationCosts, Schedule, Task, generate_batch, get_gpu, solve
 from mig_opt.batch.bounds import lower_bounds
 from mig_opt.batch.timing import PlannedInstance
 from mig_opt.heuristics.batch.far import best_plans, best_published, far, far_printed, far_published, far_unrefined
@@ -140,34 +140,6 @@ def test_plans_know_their_makespan(batch: Batch) -> None:
         assert plan.makespan >= schedule.makespan - EPS
         if batch.parallel_operations or not any(batch.operations.destroy.values()):
             assert plan.makespan == pytest.approx(schedule.makespan, abs=1e-8)
-
-
-@given(st.one_of(batches(max_tasks=10), realistic_batches()))
-def test_no_operation_is_spent_for_nothing(batch: Batch) -> None:
-    schedule = run_far(batch)
-    operations = schedule.operations or ()
-
-    def place(entry: Operation | Run) -> Placement:
-        return batch.gpu.placement(entry.profile, entry.start)
-
-    def used(made: Operation, run: Run) -> bool:
-        return (run.gpu, place(run)) == (made.gpu, place(made)) and run.begin >= made.end - EPS
-
-    def needed(gone: Operation, later: Operation) -> bool:
-        return (later.kind, later.gpu) == ("create", gone.gpu) and place(later).conflicts(place(gone))
-
-    for index, operation in enumerate(operations):
-        if operation.kind == "create":
-            assert any(used(operation, run) for run in schedule.runs)
-        else:
-            assert any(needed(operation, later) for later in operations[index + 1 :])
-    # The order of repartitioning goes down the tree, so nothing is created twice.
-    created = [(o.gpu, place(o).shape) for o in operations if o.kind == "create"]
-    assert len(created) == len(set(created))
-    # Section 3.2 of the paper: at most one reconfiguration for each inner node of the tree (and each live instance).
-    tree = batch.gpu.repartition_tree(batch.profile_set)
-    inner = sum(tree.out_degree(node) > 0 for node in tree)
-    assert sum(o.kind == "destroy" for o in operations) <= batch.gpus * inner + len(batch.initial)
 
 
 READINGS: list[tuple[Reading, bool]] = [(name, several) for several in (False, True) for name in ("margins", "slacks")]

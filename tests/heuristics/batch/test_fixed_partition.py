@@ -1,7 +1,6 @@
 """``fixpart`` and ``fixpart-best``: by hand, first come first served, and the best of all partitions."""
 
 import itertools
-import math
 
 import pytest
 from controlled import controlled
@@ -9,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import A30, A100, any_gpu, batches, realistic_batches
 
-from mig_opt import Batch, LiveInstance, Operation, Placement, Schedule, Task, get_gpu, solve
+from mig_opt import Batch, LiveInstance, Placement, Schedule, Task, get_gpu, solve
 from mig_opt.api.solve import partition_problems
 from mig_opt.batch.bounds import lower_bounds
 from mig_opt.gpu.partitions import find_partition
@@ -26,18 +25,6 @@ def run(batch: Batch, partition: str | tuple[Placement, ...]) -> Schedule:
     return controlled(fixpart, batch, find_partition(batch.gpu, partition, batch.profile_set)).plan
 
 
-def test_each_task_goes_to_the_instance_that_is_free_first() -> None:
-    schedule = run(FOUR, "2+1+1")
-    assert schedule.operations == (
-        Operation("create", 0, "2g.12gb", 0, 0.0, 0.12),
-        Operation("create", 0, "1g.6gb", 2, 0.12, 0.23),
-        Operation("create", 0, "1g.6gb", 3, 0.23, 0.34),
-    )
-    # The slices are free from 0.34 and 0.23 on, but d needs two: it waits for a.
-    runs = [(run.task, run.start, run.begin, run.end) for run in schedule.runs]
-    assert runs == [("a", 0, 0.12, 3.12), ("b", 2, 0.23, 4.23), ("c", 3, 0.34, 2.34), ("d", 0, 3.12, 5.12)]
-
-
 def test_tasks_without_an_instance_are_named_with_the_partitions_that_have_one() -> None:
     (problem,) = partition_problems("fixpart", batch=FOUR, partition="1+1+1+1")
     assert str(problem) == "partition: 1+1+1+1 has no instance for task 'd'; choose one of 2+2, 2+1+1, 1+1+2"
@@ -51,14 +38,6 @@ def test_memory_counts() -> None:
     assert "no instance for task 'a'; choose one of 2+1+1, 1+1+2" in problem.message
     # On an A100 a partition may have 1g.10gb for it.
     assert next(partition_problems("fixpart", batch=batch.replace(gpu=A100), partition="4+1g.10gb+1"), None) is None
-
-
-def test_no_partition_may_be_given_where_none_is_possible() -> None:
-    batch = Batch((Task("wide", {4: 3.0}), Task("narrow", {1: 2.0})), A30)
-    (problem,) = partition_problems("fixpart", batch=batch, partition="4")
-    assert problem.message.endswith("no partition has one for every task, choose another method")
-    result = solve(batch, "fixpart-best")
-    assert (result.status.value, result.schedule, math.isinf(result.lower_bound)) == ("no_solution", None, False)
 
 
 @pytest.mark.parametrize(("sizes", "gpus", "partitions"), [([7, 1], 2, 2), ([7, 4, 3, 2], 2, 0), ([7, 4, 3, 2], 4, 3)])

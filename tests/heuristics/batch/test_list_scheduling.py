@@ -21,8 +21,6 @@ from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
 from mig_opt.validation import validate
 
-EPS = 2e-9
-
 
 def run(batch: Batch, *, longest: bool = True) -> Schedule:
     return controlled(longest_first if longest else list_scheduling, batch).plan

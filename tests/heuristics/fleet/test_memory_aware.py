@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from online_worlds import A100, NO_COSTS, PLAIN_COSTS, TABLES, job, operations, place, rows, run, trace
+from online_worlds import A100, NO_COSTS, PLAIN_COSTS, TABLES, job, place, rows, run, trace
 
 from mig_opt import Job, Simulation
 from mig_opt.heuristics.fleet.base import LinearFit
@@ -72,35 +72,6 @@ def test_the_placement_that_leaves_most_configurations(policy: str) -> None:
     assert places(run(policy, free(sized("a", 16.0, faster.times), faster)))["b"] == "0:4g.20gb@0"
 
 
-def test_an_idle_instance_that_fits_tightly_is_used() -> None:
-    """c comes when a's 1g@6 is idle."""
-    wanted = free(small("a", 2), small("b", 9), small("c", 1, 3.0), costs=PLAIN_COSTS)
-    done = run("memory-aware-b", wanted)
-    # Created from 0 to 1 and from 1 to 2; a runs from 1 to 3 and leaves 1g@6 to c at once.
-    assert rows(done.log)[:2] == [("a", 0, "1g.5gb@6", 1, 3, "FINISHED"), ("c", 0, "1g.5gb@6", 3, 4, "FINISHED")]
-    assert done.metrics.creations == 2
-
-
-def test_fusion() -> None:
-    """a holds 4g@0; b, c and d leave three 1g idle on the right. e wants 3g: all three are fused."""
-    jobs = [sized("a", 16.0, {4: 50.0}), *(small(name, 2, 1.0) for name in "bcd"), half("e", 5, 10.0)]
-    done = run("memory-aware-b", free(*jobs, costs=PLAIN_COSTS))
-    gone = [("destroy", 0, f"1g.5gb@{4 + at}", 10 + at / 2, 10.5 + at / 2) for at in range(3)]
-    assert operations(done.log)[4:] == [*gone, ("create", 0, "3g.20gb@4", 11.5, 12.5)]
-    assert ("e", 0, "3g.20gb@4", 12.5, 17.5, "FINISHED") in rows(done.log)
-
-
-def test_fission() -> None:
-    """The whole GPU is idle when b wants 1g: it is split; what b does not need stays free for c."""
-    done = run("memory-aware-b", free(full("a", 5), small("b", 9, 10.0), half("c", 2, 11.0), costs=PLAIN_COSTS))
-    assert operations(done.log) == [
-        ("create", 0, "7g.40gb@0", 0, 1),
-        ("destroy", 0, "7g.40gb@0", 10, 10.5),
-        ("create", 0, "1g.5gb@6", 10.5, 11.5),
-        ("create", 0, "3g.20gb@0", 11.5, 12.5),
-    ]
-
-
 @pytest.mark.parametrize(
     ("idle", "wanted"),
     [
@@ -138,15 +109,6 @@ def test_the_gpu_on_which_least_has_to_be_done() -> None:
     assert manager.place(fit) == (2, place("1g.5gb@2"))
     cluster.start(0, 2, place("1g.5gb@2"))
     assert manager.place(fit) == (1, place("1g.5gb@6"))
-
-
-def test_folding_onto_fewer_slices_with_the_same_memory() -> None:
-    """Both halves have 20 GB; on 3g the jobs take 6 s, on 4g 4 s. Unfolded, only 4g@0 will do: 4 + 4 s."""
-    jobs = [sized(name, 16.0, {3: 6.0, 4: 4.0}) for name in "ab"]
-    folded = run("memory-aware-b", free(*jobs))
-    assert rows(folded.log) == [("b", 0, "4g.20gb@0", 0, 4, "FINISHED"), ("a", 0, "3g.20gb@4", 0, 6, "FINISHED")]
-    alone = run("memory-aware-b", free(*jobs), folding=False)
-    assert rows(alone.log) == [("a", 0, "4g.20gb@0", 0, 4, "FINISHED"), ("b", 0, "4g.20gb@0", 4, 8, "FINISHED")]
 
 
 def test_a_limit_on_the_slowdown() -> None:
@@ -203,20 +165,6 @@ def test_the_whole_gpu() -> None:
 
 
 @BOTH
-def test_start_small_and_restart_after_a_failure(policy: str) -> None:
-    """1 GB and 0.5 GB more each second: 5.5 GB at 9 s, so 2g; 10.5 GB at its 19 s, so a half, where it takes 20 s.
-
-    The half is made beside what is idle.
-    """
-    done = run(policy, free(growing("a", 1.0, 10.5)), prediction=False)
-    assert rows(done.log) == [
-        ("a", 0, "1g.5gb@6", 0, 9, "OUT_OF_MEMORY"),
-        ("a", 0, "2g.10gb@4", 9, 28, "OUT_OF_MEMORY"),
-        ("a", 0, "3g.20gb@0", 28, 48, "FINISHED"),
-    ]
-
-
-@BOTH
 def test_early_restart(policy: str) -> None:
     """Looked at from second 1 to 6 it has 1.5 to 4 GB: a line to 11 GB at the end, which needs a half."""
     done = run(policy, free(growing("a", 1.0, 10.5)))
@@ -248,16 +196,6 @@ def test_looks_come_to_an_end(policy: str, arrival: float, seconds: float, sampl
     done = run(policy, free(grows), sample_s=sample_s)
     assert not done.unfinished
     assert done.events < 150_000
-
-
-@BOTH
-def test_the_start_can_be_larger(policy: str) -> None:
-    wanted = free(growing("a", 1.0, 10.5), Job("b", 0.0, {1: 3.0}, "1g.5gb", memory_growth=((0.0, 2.0),)))
-    done = run(policy, wanted, prediction=False, start_gb=10.0)
-    found = [row for row in rows(done.log) if row[0] == "a"]
-    assert found[0][2] == ("2g.10gb@4" if policy.endswith("a") else "2g.10gb@0")
-    assert [row[4] for row in found] == [found[0][3] + 19, found[0][3] + 39]
-    assert places(done)["b"].startswith("0:1g.5gb"), "it cannot have more"
 
 
 @BOTH

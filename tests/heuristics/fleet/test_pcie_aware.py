@@ -98,22 +98,6 @@ def test_the_end_of_a_job_on_a_marked_gpu_is_that_beside_its_neighbours() -> Non
     assert times_of(aware(*jobs, heavy("c", 2, 4)))["c"] == (10, 14)
 
 
-def test_one_gpu_is_marked_for_a_profile() -> None:
-    """c and d want 3g; GPU 0 is not marked for d, so e runs there. GPU 1 has room for both at 10."""
-    jobs = quiet("c", 1, 5, "3g.20gb"), quiet("d", 2, 5, "3g.20gb"), quiet("e", 3, 50)
-    done = aware(heavy("a", 0, 20), heavy("b", 0, 10), *jobs, gpus=2)
-    assert gpus_of(done) == {"a": 0, "b": 1, "c": 1, "d": 1, "e": 0}
-    assert times_of(done)["c"] == times_of(done)["d"] == (10, 15)
-
-
-def test_a_gpu_that_cannot_have_more_is_not_marked() -> None:
-    """All seven instances are busy; to divide the GPU anew would help nobody. The eighth job takes the first free."""
-    jobs = [quiet(f"j{number}", 0, 10 + number) for number in range(8)]
-    done = aware(*jobs)
-    assert times_of(done)["j7"] == (10, 27)
-    assert done.metrics.creations == 7
-
-
 def test_a_mark_goes_when_nobody_needs_it() -> None:
     """c marks GPU 1 (its end is 30), but runs on GPU 0 from 10 on: at 20, d may prolong GPU 1."""
     wide = [quiet(name, at, seconds, "3g.20gb") for name, at, seconds in (("a", 0, 10), ("b", 0, 25), ("c", 1, 5))]
@@ -161,28 +145,6 @@ def test_a_larger_instance_on_a_marked_gpu_must_not_prolong_it() -> None:
     asks = Job("b", 1, {1: 10.0, 3: 8.0}, SMALL)
     done = aware(quiet("a", 0, 15, "4g.20gb"), asks, quiet("d", 10, 5, "7g.40gb"), partition="4+3", wait_threshold=5)
     assert times_of(done)["b"] == (15, 25)
-
-
-def test_more_memory_is_a_larger_instance_too() -> None:
-    """1g.10gb has the compute slice of 1g.5gb, so the time is known. GPU 0 is marked, but ends only at 100."""
-    jobs = quiet("a", 0, 100, "4g.20gb"), quiet("b", 1, 10), quiet("c", 7, 1, "7g.40gb")
-    done = aware(*jobs, partition="4g.20gb+1g.10gb+1g.10gb", wait_threshold=5)
-    assert rows(done.log)[0] == ("b", 0, "1g.10gb@4", 7, 17, "FINISHED")
-
-
-def test_without_a_profile_the_smallest_is_taken_and_after_a_failure_one_with_enough() -> None:
-    """1g has 5 GB, at half of its work b needs 8: it fails at 5 and starts again on 2g, which is created."""
-    done = aware(Job("b", 0, {1: 10.0, 2: 6.0}, memory_growth=((0.0, 4.0), (0.5, 8.0))))
-    assert rows(done.log) == [("b", 0, "1g.5gb@0", 0, 5, "OUT_OF_MEMORY"), ("b", 0, "2g.10gb@4", 5, 11, "FINISHED")]
-
-
-def test_estimates_of_the_sensitivity_decide() -> None:
-    """The truth is 1. Who believes in 0.5 puts both on one GPU, where both are slower by 2."""
-    jobs = heavy("a", 0, 10), heavy("b", 0, 10)
-    assert gpus_of(aware(*jobs, gpus=2)) == {"a": 0, "b": 1}
-    mistaken = aware(*jobs, gpus=2, sensitivities={"a": 0.5, "b": 0.5})
-    assert times_of(mistaken) == {"a": (0, 20), "b": (0, 20)}
-    assert gpus_of(mistaken) == {"a": 0, "b": 0}
 
 
 class Checked(PcieAware):

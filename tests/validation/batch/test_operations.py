@@ -52,16 +52,6 @@ def test_one_gpu_without_a_sequence_does_not_hide_what_is_wrong_on_another() -> 
     assert result.schedule.operations is None
 
 
-def test_an_older_instance_further_down_is_waited_for() -> None:
-    # 4g@0, then 2g@0 at once, then 2g@2: the last waits for the end of the 4g, not only for its neighbour in time.
-    costs = OperationCosts({1: 0, 2: 0, 4: 0}, {1: 0, 2: 0, 4: 1})
-    batch = Batch((Task("a", {4: 1.0}), Task("b", {2: 1.0}), Task("c", {2: 1.0})), A30, operations=costs)
-    a, b = Run("a", 0, "4g.24gb", 0, 0.0, 1.0), Run("b", 0, "2g.12gb", 0, 2.0, 3.0)
-    assert validate(batch, Schedule((a, b, Run("c", 0, "2g.12gb", 2, 2.5, 3.5)))).valid
-    early = Schedule((a, replace(b, begin=5, end=6), Run("c", 0, "2g.12gb", 2, 1.5, 2.5)))
-    assert codes(validate(batch, early)) == {"no-operation-sequence"}
-
-
 def test_a_media_engine_profile_exists_once() -> None:
     batch = Batch((Task("a", {1: 1.0}), Task("b", {1: 1.0}), Task("c", {1: 1.0})), A30)
     me = "1g.6gb+me"

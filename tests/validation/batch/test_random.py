@@ -1,14 +1,10 @@
 """Random schedules: valid ones are, and what is changed in them is found."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
-from functools import partial
 from random import Random
 
-import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from small_schedule import codes, exclude
+from small_schedule import exclude
 
 from mig_opt import Batch, LiveInstance, Task, get_gpu
 from mig_opt.batch.schedule import OperationKind, Schedule
@@ -76,68 +72,3 @@ def test_the_order_of_entries_does_not_matter(case: tuple[Batch, Schedule], rand
     random.shuffle(operations)
     assert validate(batch, Schedule(tuple(runs), tuple(operations))).valid
     assert validate(batch, Schedule(tuple(runs))).valid
-
-
-Mutation = Callable[[Batch, Schedule, st.DataObject], Schedule]
-
-
-def pick(data: st.DataObject, what: Iterable[int]) -> int:
-    numbers = list(what)
-    assume(numbers)
-    return data.draw(st.sampled_from(numbers))
-
-
-def change_run(schedule: Schedule, index: int, **changes: object) -> Schedule:
-    return schedule.replace(runs=(replace(r, **changes) if i == index else r for i, r in enumerate(schedule.runs)))
-
-
-def shift_run(batch: Batch, schedule: Schedule, data: st.DataObject) -> Schedule:
-    """Begin a task that waits for its instance when the creation of that instance begins."""
-    created = {(o.gpu, o.profile, o.start, o.end): o.begin for o in schedule.operations or () if o.kind == "create"}
-    first = {i: k for i, r in enumerate(schedule.runs) if (k := (r.gpu, r.profile, r.start, r.begin)) in created}
-    index = pick(data, first)
-    run, begin = schedule.runs[index], created[first[index]]
-    return change_run(schedule, index, begin=begin, end=begin + run.end - run.begin)
-
-
-def drop(kind: OperationKind, batch: Batch, schedule: Schedule, data: st.DataObject) -> Schedule:
-    operations = list(schedule.operations or ())
-    del operations[pick(data, [i for i, o in enumerate(operations) if o.kind == kind])]
-    return schedule.replace(operations=operations)
-
-
-def swap_placement(batch: Batch, schedule: Schedule, data: st.DataObject) -> Schedule:
-    used = {(o.gpu, o.profile, o.start) for o in (*(schedule.operations or ()), *batch.initial)}
-    index = pick(data, range(len(schedule.runs)))
-    gpu = schedule.runs[index].gpu
-    free = [p for p in batch.gpu.placements("all") if (gpu, p.profile.name, p.start) not in used]
-    placement = free[pick(data, range(len(free)))]
-    return change_run(schedule, index, profile=placement.profile.name, start=placement.start)
-
-
-def overlap_operations(batch: Batch, schedule: Schedule, data: st.DataObject) -> Schedule:
-    operations = list(schedule.operations or ())
-    pairs = [i for i, o in enumerate(operations) if any(p.gpu == o.gpu for p in operations[:i])]
-    index = pick(data, pairs)
-    moved = operations[index]
-    begin = next(o.begin for o in reversed(operations[:index]) if o.gpu == moved.gpu)
-    operations[index] = replace(moved, begin=begin, end=begin + moved.end - moved.begin)
-    return schedule.replace(operations=operations)
-
-
-MUTATIONS: dict[str, tuple[Mutation, set[str]]] = {
-    "shift run": (shift_run, {"run-outside-instance"}),
-    "drop creation": (partial(drop, "create"), {"run-without-instance", "run-outside-instance"}),
-    "drop destruction": (partial(drop, "destroy"), {"instances-overlap", "too-many-instances", "create-twice"}),
-    "swap placement": (swap_placement, {"run-without-instance"}),
-    "overlap operations": (overlap_operations, {"operations-overlap"}),
-}
-
-
-@pytest.mark.parametrize(("mutate", "caught"), MUTATIONS.values(), ids=MUTATIONS)
-@given(data=st.data())
-@settings(max_examples=40)
-def test_mutations_are_caught_under_their_own_code(mutate: Mutation, caught: set[str], data: st.DataObject) -> None:
-    batch, schedule = data.draw(valid_schedules(parallel=False))
-    result = validate(batch, mutate(batch, schedule, data))
-    assert codes(result) & caught
