@@ -1,9 +1,7 @@
 """Reasons why a batch is infeasible, or its makespan not below a target."""
 
 import dataclasses
-import itertools
 import math
-import signal
 from collections.abc import Collection
 from unittest.mock import Mock
 
@@ -13,7 +11,7 @@ from hypothesis import strategies as st
 from strategies import A30, whole_seconds
 
 import mig_opt.api.explain.conflicts as oracle_module
-from mig_opt import Batch, LiveInstance, OperationCosts, ScheduleResult, Task, generate_batch, get_gpu, load, solve
+from mig_opt import Batch, LiveInstance, OperationCosts, Task, generate_batch, get_gpu, solve
 from mig_opt.api.explain import Conflict, Explanation, Requirement, RequirementKind, Verdict, explain
 from mig_opt.api.explain.conflicts import in_time
 from mig_opt.api.explain.requirements import Requirements
@@ -258,35 +256,3 @@ def test_tasks_that_stand_in_for_each_other_are_proven_needed_together(monkeypat
     assert conflict.minimal
     assert len(conflict.requirements) == 2 + 40
     assert asked.call_count < 30
-
-
-def test_what_cannot_be_decided_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A solver that is never sure: FAR alone, with nothing but its bound."""
-
-    def unsure(batch: Batch, method: str = "far", **options: object) -> ScheduleResult:
-        found = solve(batch, "far")
-        return dataclasses.replace(found, lower_bound=0.0)
-
-    monkeypatch.setattr(oracle_module, "solve", unsure)
-    explanation = explain(load("rodinia-a30"), 28.0)
-    assert explanation.verdict is Verdict.UNKNOWN
-    assert explanation.conflicts == ()
-    assert explanation.makespan == pytest.approx(29.26148)
-
-
-def test_ctrl_c_keeps_what_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = itertools.count(1)
-
-    def interrupted(*arguments: object, **options: object) -> ScheduleResult:
-        if next(asked) == 4:
-            signal.raise_signal(signal.SIGINT)
-        return solve(*arguments, **options)
-
-    monkeypatch.setattr(oracle_module, "solve", interrupted)
-    explanation = explain(load("rodinia-a30"), 28.0)
-    assert explanation.interrupted
-    assert explanation.verdict is Verdict.IMPOSSIBLE
-    (conflict,) = explanation.conflicts
-    assert conflict.open
-    assert not conflict.minimal
-    assert conflict.lower_bound > 28.0

@@ -3,10 +3,7 @@
 import builtins
 import functools
 import math
-import os
-import signal
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +13,6 @@ import tiny
 from block_models import GAPS
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from listening import Recorder, solver_threads
 from refusals import refused
 from strategies import A30, A100, RTX, batches, scaled, tiny_batches
 
@@ -129,31 +125,6 @@ def test_a_solver_that_loses_solutions_is_noticed(method: str, solver: Any) -> N
     solver(lambda *_, **__: SolverOutcome(Status.INFEASIBLE, None, math.inf, None))
     with pytest.raises(SolverError, match=r"(HiGHS|CBC) finds no solution of a model that has one"):
         solve(tiny.BATCH, method)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_ctrl_c_keeps_the_best_schedule(method: str, solver: Any) -> None:
-    batch = generate_batch(12, seed=3)
-    pressed: list[float] = []
-
-    def watched(run: Any, *given: Any, **arguments: Any) -> ProgramOutcome:
-        def press(bound: float) -> None:
-            # The solver is at work, in a thread of its own, and has told its first bound.
-            if not pressed and threading.current_thread() is not threading.main_thread():
-                pressed.append(bound)
-                os.kill(os.getpid(), signal.SIGINT)
-            arguments["on_bound"](bound)
-
-        return run(*given, **{**arguments, "on_bound": press})
-
-    solver(watched)
-    listener = Recorder()
-    result = solve(batch, method, callbacks=listener)
-    assert pressed
-    assert result.status is Status.INTERRUPTED
-    assert result.makespan == [told[1].makespan for kind, told in listener.calls if kind == "incumbent"][-1]
-    assert validate(batch, result.schedule).valid
-    assert not solver_threads()
 
 
 @pytest.mark.parametrize("method", METHODS)
