@@ -18,7 +18,7 @@ from node_plans import ends, until
 from nvml_machine import Machine
 from refusals import refused
 
-from mig_opt import Batch, Commands, Device, DriverError, LiveInstance, Run, Task, get_gpu
+from mig_opt import Batch, Commands, Device, DriverError, Run, Task, get_gpu
 from mig_opt.batch.timing import retimed_schedule
 from mig_opt.files.batch.batches import BATCH as BATCH_FILE
 from mig_opt.files.batch.journals import COMMANDS, JournalFile, read_journal
@@ -103,26 +103,6 @@ def test_gpus_by_uuid_although_numbers_have_shifted(machine, journal, tmp_path, 
     assert read_journal(journal).batch.devices == batch.devices
 
 
-def test_instances_of_others_stay(machine, journal):
-    batch = Batch((Task("a", {2: 0.1}),), get_gpu("A30"))
-    plan = retimed_schedule(batch, [Run("a", 0, "2g.12gb", 0, 0, 1)])
-    other = machine.add(0, "1g.6gb", 3, pid=7)
-    assert run_schedule(batch, plan, Commands({"a": ("true",)}), journal=journal).complete
-    assert undo_schedule(journal) == []
-    assert [one.uuid for one in machine.instances(0)] == [other]
-
-
-def test_a_live_instance_is_used_and_destroyed_by_the_plan(machine, journal, tmp_path):
-    batch = BATCH.replace(initial=(LiveInstance(0, "4g.24gb", 0, 0.05),))
-    uuid = machine.add(0, "4g.24gb", 0)
-    found = run_schedule(batch, retimed_schedule(batch, RUNS), note(tmp_path), journal=journal)
-    assert found.complete
-    assert ran(tmp_path)[0][:2] == ["big", uuid]
-    assert found.steps[0].measured[0] >= 0.05
-    assert validate(*read_journal(journal).measured()).valid
-    assert places(machine) == END
-
-
 def test_what_cannot_be_done_is_done_when_resumed(machine, journal, tmp_path):
     machine.fault("in-use", -1)
     found = run_schedule(BATCH, PLAN, note(tmp_path), journal=journal, patience=SOON)
@@ -134,25 +114,6 @@ def test_what_cannot_be_done_is_done_when_resumed(machine, journal, tmp_path):
     assert sorted(line[0] for line in ran(tmp_path)) == ["big", "left", "right"]
     assert places(machine) == END
     refused(resume_schedule, journal, match="nothing to go on with")
-
-
-def test_layouts_lost_at_a_restart_are_made_again(machine, journal, tmp_path):
-    machine.fault("no-compute", -1)
-    assert not run_schedule(BATCH, PLAN, note(tmp_path), journal=journal, patience=SOON).complete
-    assert machine.instances(0) == []
-    machine.fault("no-compute", 0)
-
-    def stop(_: object, event) -> None:
-        if event.kind == "run" and event.task == "left":
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        resume_schedule(journal, observe=stop)
-    machine.reboot()
-    assert resume_schedule(journal).complete
-    assert "lost" in [event.kind for event in read_journal(journal).events]
-    assert places(machine) == END
-    assert sorted(line[0] for line in ran(tmp_path)) == ["big", "left", "right"]
 
 
 def test_an_instance_that_appears_in_the_way_is_left_alone(machine, journal, tmp_path):
