@@ -69,15 +69,19 @@ def key(figure: Figure) -> list[str]:
     return [text.get_text() for legend in figure.findobj(Legend) for text in legend.get_texts()]
 
 
-def assert_labels_inside(figure: Figure) -> None:
-    runs = artists(figure, "run:")
+def assert_labels_inside(figure: Figure, prefix: str = "run:") -> None:
+    """Each label is within its box, and beside what is lost there."""
+    boxes, lost, usual = artists(figure, prefix), artists(figure, "lost:"), figure.dpi
     for dpi in (100, 150, 300):
         figure.set_dpi(dpi)
         renderer = figure.canvas.get_renderer()
         for gid, label in artists(figure, "label:").items():
-            box, own = runs["run:" + gid.removeprefix("label:")].get_window_extent(), label.get_window_extent(renderer)
-            assert box.x0 <= own.x0 < own.x1 <= box.x1, gid
+            index, own = gid.removeprefix("label:"), label.get_window_extent(renderer)
+            box = boxes[f"{prefix}{index}"].get_window_extent()
+            right = lost[f"lost:{index}"].get_window_extent().x0 if f"lost:{index}" in lost else box.x1
+            assert box.x0 <= own.x0 < own.x1 <= right, gid
             assert box.y0 <= own.y0 < own.y1 <= box.y1, gid
+    figure.set_dpi(usual)
 
 
 def assert_texts_apart(figure: Figure) -> None:

@@ -5,7 +5,7 @@ import random
 from collections.abc import Sequence
 
 import pytest
-from charts import artists, assert_texts_apart, extent, key
+from charts import artists, assert_labels_inside, assert_texts_apart, extent, key
 from demands import A30, one_model
 from documents import wrong_paths
 from matplotlib.figure import Figure
@@ -49,21 +49,6 @@ def fleet(count: int, names: Sequence[str], kinds: Sequence[str] = ("A100-80GB",
     return Deployment(tuple(gpus), tuple(segments))
 
 
-def assert_labels_inside(figure: Figure) -> None:
-    segments, lost = artists(figure, "segment:"), artists(figure, "lost:")
-    assert artists(figure, "label:")
-    for dpi in (100, 150, 300):
-        figure.set_dpi(dpi)
-        renderer = figure.canvas.get_renderer()
-        for gid, label in artists(figure, "label:").items():
-            index = gid.removeprefix("label:")
-            box, own = segments[f"segment:{index}"].get_window_extent(), label.get_window_extent(renderer)
-            right = lost[f"lost:{index}"].get_window_extent().x0 if f"lost:{index}" in lost else box.x1
-            assert box.x0 <= own.x0 < own.x1 <= right, gid
-            assert box.y0 <= own.y0 < own.y1 <= box.y1, gid
-    figure.set_dpi(100)
-
-
 @pytest.mark.deep
 @pytest.mark.filterwarnings("ignore:Glyph .* missing from font")
 @pytest.mark.parametrize(
@@ -78,7 +63,8 @@ def assert_labels_inside(figure: Figure) -> None:
 def test_texts_fit_into_their_places_and_keep_apart(deployment, rows):
     figure = plot(deployment)
     assert len(artists(figure, "row:")) == rows
-    assert_labels_inside(figure)
+    assert artists(figure, "label:")
+    assert_labels_inside(figure, "segment:")
     assert_texts_apart(figure)
 
 
@@ -182,16 +168,6 @@ def simulation(services: int) -> RequestSimulation:
         return ServiceLatencies(f"s{number}", 0.1, 100, 10, 0.1, (0.05, 0.2), 10, 2, 0, *figures, bins)
 
     return RequestSimulation(tuple(map(service, range(services))), (), "poisson", "least-work", 10.0, 1.0, 0, 0.1)
-
-
-def test_a_line_falls_to_the_late_share_at_the_limit():
-    figure = plot(simulation(2), promise=0.99)
-    lines = {line.get_gid(): line for line in figure.axes[0].lines}
-    times, shares = lines["service:0"].get_data()
-    assert (times[0], shares[0]) == (0, 100)
-    assert shares[times <= 1][-1] == pytest.approx(10)
-    assert lines["promise"].get_ydata() == pytest.approx([1.0, 1.0])
-    assert_texts_apart(figure)
 
 
 def test_many_services_are_cut_and_those_without_requests_drawn():
