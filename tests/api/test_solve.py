@@ -1,6 +1,5 @@
 """Duties of ``solve`` beside the methods': arguments, limits, interruptions, listeners, and the last check."""
 
-import itertools
 import subprocess
 import sys
 import threading
@@ -120,18 +119,6 @@ def test_ctrl_c_before_the_solver_has_begun(monkeypatch: pytest.MonkeyPatch) -> 
     assert result.status is Status.INTERRUPTED
     assert result.makespan is not None
     assert not [thread for thread in threading.enumerate() if thread not in before]
-
-
-def test_ctrl_c_in_the_middle_of_brute_force(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks = itertools.count()
-
-    def pressed(_: Control) -> bool:
-        if next(looks) == 1000:
-            raise KeyboardInterrupt
-        return False
-
-    monkeypatch.setattr(Control, "expired", property(pressed))
-    assert solve(HARD, "brute-force").status is Status.INTERRUPTED
 
 
 def test_solve_in_another_thread_and_in_several_at_once() -> None:

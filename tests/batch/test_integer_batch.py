@@ -303,20 +303,6 @@ def test_any_weights_give_a_bound(data: st.DataObject, gpu: GpuModel) -> None:
         assert float(load) <= nested_schedule(batch, chosen).makespan + EPS
 
 
-@given(any_gpu, st.sampled_from(["base", "double-memory"]))
-def test_interchangeable_slices_partition_all_slices(gpu: GpuModel, wanted: str) -> None:
-    tasks = (Task("a", dict.fromkeys(gpu.sizes, 1.0)), Task("b", {1: 1.0}))
-    batch = Batch(tasks, gpu)
-    if wanted == "double-memory":
-        big = [p for p in gpu.profiles_of("double-memory") if p not in gpu.profiles_of("base")]
-        if not big:
-            return
-        batch = batch.replace(tasks=(*tasks, Task("c", {big[0].compute_slices: 1.0}, big[0].memory_gb)))
-    assert batch.profile_set == wanted
-    coverage = _Coverage.of(_Measured.of(batch))
-    assert sorted(position for orbit in coverage.orbits for _, position in orbit) == list(range(gpu.memory_slices))
-
-
 @pytest.mark.parametrize("scale", [1e-9, 1e-3, 1.0, 1e6, 1e12])
 @pytest.mark.parametrize("costs", [OperationCosts.zero, lambda gpu: gpu.operation_costs])
 def test_times_of_any_magnitude(scale: float, costs: Callable[[GpuModel], OperationCosts]) -> None:

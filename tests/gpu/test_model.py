@@ -29,21 +29,6 @@ def together(state: tuple[Placement, ...]) -> bool:
     return all(count == 1 for count in slices.values()) and all(n <= p.max_count for p, n in profiles.items())
 
 
-def counts(gpu: GpuModel, profiles: ProfileSet) -> tuple[int, int, int]:
-    partitions = gpu.maximal_partitions(profiles)
-    return len(partitions), len(gpu.partition_multisets(profiles)), len(list(gpu.placed_states(profiles)))
-
-
-@pytest.mark.parametrize("name", FAMILY)
-def test_counts_of_the_a100_family(name: str) -> None:
-    gpu = get_gpu(name)
-    assert counts(gpu, "base") == (19, 14, 298)
-    assert counts(gpu, "double-memory") == (78, 38, 723)
-    assert len(gpu.placements()) == 14
-    assert sum(one.excludes(two) for one, two in itertools.combinations(gpu.placements(), 2)) == 36
-    assert gpu.sizes == (1, 2, 3, 4, 7)
-
-
 @pytest.mark.parametrize("profiles", PROFILE_SETS)
 @pytest.mark.parametrize("gpu", GPUS)
 def test_two_placements_coexist_iff_some_maximal_partition_has_both(gpu: GpuModel, profiles: ProfileSet) -> None:

@@ -99,21 +99,6 @@ def test_lookahead_keeps_a_segment_that_is_needed_again():
     assert ahead.fewest_gpus == (1, 1, 1)
 
 
-def test_a_service_without_requests_has_no_segment():
-    day = Day(one_gpu(), table((0.0, 0.0, 90.0), (0.0, 120.0, 0.0)))
-    result = checked(day)
-    assert result.plan.gpus == (0, 1, 1)
-    assert [{one.service for one in step.segments} for step in result.plan.deployments] == [set(), {"b"}, {"a"}]
-    assert result.status is Status.OPTIMAL
-    assert result.objective == pytest.approx(2.02)
-
-
-def test_a_margin_raises_every_rate() -> None:
-    day = Day(one_gpu(), table((180.0, 180.0), (180.0, 180.0)), margin=0.1)
-    assert checked(day).plan.gpus == (1, 1)
-    assert all(deployment.throughput("a") >= 198 for deployment in checked(day).plan.deployments)
-
-
 def test_idle_gpus_save_a_change_from_interruptions():
     """Both slices of 2g change their service: on one GPU something must end first, on two nothing is interrupted."""
     points = flat_table("m", A30, {2: 100.0})

@@ -39,14 +39,6 @@ def test_the_relaxed_optimum_may_be_below_every_schedule(batch: Batch, relaxed: 
         assert optimum(block_model(batch, **form)) == true
 
 
-def test_every_last_instance_stays() -> None:
-    # 4g 1 + 2, then destroyed 3, then on the same slice 1g 1 + 4: no destruction behind it. The other way round: 1 + 4,
-    # destroyed 7, 1 + 2.
-    batch = Batch(tasks({4: 2.0}, {1: 4.0}), A30, operations=costs((1, 1, 1), (7, 9, 3)))
-    for relaxed in (True, False):
-        assert optimum(block_model(batch, relaxed=relaxed)) == 11
-
-
 def holds(model: BlockModel, places: list[int], at_most: int) -> bool:
     """True if the model has a solution of at most that length that runs each task at its place."""
     fixed = model.model.clone()
