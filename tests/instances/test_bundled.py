@@ -78,29 +78,6 @@ def test_of_the_mlperf_models_five_cheap_gpus_cost_less_than_the_fewest():
     assert limited.cost == pytest.approx(2 * 2.2 + 1)
 
 
-def test_notes_on_non_monotone_and_super_linear_times_are_true():
-    def slower(name: str, less: int, more: int) -> set[str]:
-        tasks = load(name).tasks
-        return {t.name for t in tasks if less in t.times and more in t.times and t.times[more] > t.times[less]}
-
-    def super_linear(name: str, less: int, more: int) -> set[str]:
-        tasks = [t for t in load(name).tasks if less in t.times and more in t.times]
-        return {t.name for t in tasks if Decimal(repr(t.times[less])) * less > Decimal(repr(t.times[more])) * more}
-
-    rodinia = {task.name for task in load("rodinia-a30").tasks}
-    assert slower("rodinia-a30", 2, 4) == rodinia - {"gaussian", "lavaMD"}
-    assert slower("rodinia-a30", 1, 4) == {"huffman", "pathfinder"}
-    assert not super_linear("rodinia-a30", 1, 2)
-    assert not super_linear("rodinia-a30", 2, 4)
-    assert slower("miso-a100-32", 3, 4) == {"resnet-b64"}
-    assert len(super_linear("miso-a100-32", 2, 3)) == 11
-    assert super_linear("miso-a100-32", 1, 2) == {"deepspeech2-b8"}
-    assert super_linear("miso-a100-32", 4, 7) == {"transformer-b128"}
-    assert slower("miso-a100-100", 3, 4) == {f"resnet-b64-{job}" for job in (21, 22, 59, 81)}
-    assert len(super_linear("miso-a100-100", 2, 3)) == 20
-    assert len(super_linear("miso-a100-100", 4, 7)) == 9
-
-
 @needs_published
 def test_rodinia_matches_what_was_published():
     published = {

@@ -141,12 +141,3 @@ def test_a_narrow_window_cuts_no_legend(opened):
     assert wide["columns"] > narrow["columns"] > 1
     assert narrow["right"] < 500
     assert narrow["height"] == wide["height"]
-
-
-def test_latencies_open(opened):
-    quantiles = (0.01, 0.01, 0.02, 0.03, 0.04, 0.05)
-    bins = ((0.01, 60), (0.02, 39), (0.06, 1))
-    service = ServiceLatencies("chat", 0.05, 100, 1, 0.01, (0.0, 0.03), 50, 1, 0, *quantiles, bins)
-    simulation = RequestSimulation((service,), (), "poisson", "shortest queue", 10.0, 1.0, 0, 0.1)
-    browser = opened(simulation, promise=0.99)
-    assert browser.view(0) == [0, 2]

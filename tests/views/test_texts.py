@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from charts import A30_BATCH, A30_SCHEDULE, MISO_NAMES, artists, assert_labels_inside, assert_texts_apart, key, top_down
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
@@ -77,27 +77,6 @@ def test_wrapping_keeps_every_letter(name, lines):
     wrapped = texts.wrap_name(name, lines)
     assert wrapped.count("\n") < lines
     assert "".join(wrapped.split()) == "".join(name.split())
-
-
-@settings(max_examples=15, deadline=None)
-@given(
-    st.lists(
-        st.tuples(
-            st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=1, max_size=25),
-            st.sampled_from([("4g.24gb", 0), ("2g.12gb", 2), ("1g.6gb", 1)]),
-            st.floats(0.01, 100),
-        ),
-        min_size=1,
-        max_size=6,
-        unique_by=lambda run: run[0],
-    )
-)
-def test_names_stay_inside_whatever_they_are(parts):
-    now, runs = 0.0, []
-    for name, (profile, start), seconds in parts:
-        runs.append(Run(name, 0, profile, start, now, now + seconds))
-        now += seconds
-    assert_labels_inside(plot(A30_BATCH, Schedule(tuple(runs)), lower_bound=now / 2))
 
 
 @pytest.mark.deep

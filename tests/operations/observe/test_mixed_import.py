@@ -8,10 +8,9 @@ from nvml_machine import Machine
 from refusals import refused
 from state_forms import cluster, complaints, node, places, state_from_text
 
-from mig_opt import Device, DriverError, FleetState, HeldInstance, Migration, Status, defragment, get_gpu
+from mig_opt import Device, DriverError, FleetState, HeldInstance, Status, defragment, get_gpu
 from mig_opt.files.fleet.states import STATE
 from mig_opt.operations.observe.state_import import import_state
-from mig_opt.validation.fleet.migrations import validate_migrations
 
 KINDS = ("A30-24GB", "A100-40GB", "H100-80GB")
 PLACES = [(0, "1g.6gb", 1), (1, "1g.5gb", 1), (1, "2g.10gb", 4), (2, "3g.40gb", 4)]
@@ -141,13 +140,6 @@ def test_free_gpus_of_several_kinds():
     assert (result.status, result.free) == (Status.OPTIMAL, (0, 1))
     one_node = FleetState(None, 1, (), kinds=FLEET.kinds, nodes=("n",) * 5)
     refused(defragment, one_node, match="node n has GPUs of several kinds", free="nodes")
-
-
-def test_a_migration_to_another_kind_is_a_violation():
-    fleet = mixed((0, "1g.10gb", 0), kinds="A100-80GB H100-80GB")
-    (violation,) = validate_migrations(fleet, [Migration(0, "1g.10gb", 0, 1, 0)]).violations
-    assert (violation.code, violation.path) == ("other-kind", "migrations[0].to_gpu")
-    assert "A100-80GB (GPU 0) to H100-80GB (GPU 1)" in violation.message
 
 
 @pytest.mark.parametrize(

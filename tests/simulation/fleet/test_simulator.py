@@ -29,18 +29,6 @@ def bound(name: str, arrival: float, seconds: float, demand: float, sensitivity:
     return job(name, arrival, "1g.5gb", seconds, pcie_gbps=demand, sensitivity=sensitivity)
 
 
-def test_pcie_bound_jobs_slow_each_other_down() -> None:
-    """The limit is 30 GB/s, both ask for 20: together 20 x 2 / 30 = 4/3 as long.
-
-    a runs alone from 0 to 3 (3 of 10 s done), with b until b ends. b needs 6 s, 8 s together: 3 to 11. By then a has
-    done 3 + 8 / (4/3) = 9 s; the last second alone: 12.
-    """
-    done = run(
-        trace(bound("a", 0, 10, 20), bound("b", 3, 6, 20), costs=NO_COSTS), {"a": (0, "1g.5gb@0"), "b": (0, "1g.5gb@1")}
-    )
-    assert rows(done.log) == [("b", 0, "1g.5gb@1", 3, 11, "FINISHED"), ("a", 0, "1g.5gb@0", 0, 12, "FINISHED")]
-
-
 def test_what_a_policy_sees() -> None:
     seen: list[object] = []
 
