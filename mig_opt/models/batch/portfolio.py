@@ -59,7 +59,7 @@ _MAX_BUILD_SECONDS = 0.5
 _MAX_TASKS_BY_SETS = 35
 """Number of tasks above which a proof by layouts comes only after a long local search."""
 
-_IDLE_CYCLES, _LONG_IDLE_CYCLES = 20, 200
+_IDLE_CYCLES, _IDLE_CYCLES_BEFORE_SETS, _LONG_IDLE_CYCLES = 20, 60, 200
 """Cycles of the local search without gain, before something else is tried."""
 
 _MAX_TASKS_OF_FEW_SETS = 10
@@ -217,6 +217,7 @@ class Portfolio:
     def go_on(self) -> None:
         """Let the local search and the sets of tasks take turns until the end."""
         if self.has_many_partitions:
+            self.improve(_IDLE_CYCLES_BEFORE_SETS)
             self.sets.look_for_schedules(share=0.75)
         while self.search.open and self._effort < _MOST_EFFORT and self.dual_prices is not None:
             self.improve(_LONG_IDLE_CYCLES)
