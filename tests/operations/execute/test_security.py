@@ -40,7 +40,7 @@ def test_hosts_in_journals_are_checked(tmp_path, gpu, engine):
 
 
 def test_a_journal_of_another_machine_needs_an_engine(tmp_path):
-    write_journal(Journal(BATCH, PLAN, Commands({"a": ("true",)}), ("n1/GPU-1",)), tmp_path / "j")
+    write_journal(Journal(BATCH, PLAN, Commands({"a": ("true",)}), ("n1/GPU-1",), run="one"), tmp_path / "j")
     refused(resume_schedule, tmp_path / "j", match=r"gpus\[0\]: is on n1, which is another machine: .* --engine")
 
 
