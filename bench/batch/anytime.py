@@ -8,6 +8,7 @@ tasks. Batches have the three scalings of the FAR paper. Rows that are kept are 
 import itertools
 import statistics
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -165,7 +166,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     limits = sorted(map(float, options.limits), reverse=True) if options.limits else list(LIMITS[::-1])
     kept = Kept(options.results / "anytime.jsonl")
     for limit, name, seed, scaling in itertools.product(limits, options.only, range(options.seeds), SCALINGS):
-        key = f"{name} {scaling} {seed} {limit:g} s"
-        kept.get(key, lambda at=(*known[name], scaling, seed, limit): measure(*at))  # type: ignore[misc]
+        kept.get(f"{name} {scaling} {seed} {limit:g} s", partial(measure, *known[name], scaling, seed, limit))
     report(kept, options.results)
     kept.pack()

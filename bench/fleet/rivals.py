@@ -139,7 +139,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     kept = Kept(options.results / "online_rivals.jsonl")
     for name, make in planned(options.cut, options.migbench):
-        kept.get(name, lambda make=make: figures(make()))  # type: ignore[misc]
+        kept.get(name, functools.partial(lambda make: figures(make()), make))
     published = kept.known.get("published", [])
     if options.migbench and not published:
         results = read_published(options.migbench[1])

@@ -57,7 +57,7 @@ class Explained(TyperCommand):
         found = super().get_params(ctx)
         for param in found:
             if param.param_type_name == "argument":
-                param.display_type_rich = lambda **_: ""  # type: ignore[attr-defined]
+                param.display_type_rich = lambda **_: ""  # type: ignore[attr-defined]  # typer's own
         return found
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:

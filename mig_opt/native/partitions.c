@@ -122,8 +122,9 @@ static int64_t divide(Search *search, int64_t left, int64_t used, int64_t value,
     if (!others || !left)
         return search->parts->at[part] = left, !others && is_known(search, left);
     int64_t first = __builtin_ctzll((uint64_t)left), begin = list->begin[first], end = list->begin[first + 1];
+    bool listed = others > 2; /* once for all parts that follow */
     Listed next = {0};
-    if (others > 2 && !make_room(&next, list->begin[MOST_TASKS + 1] - end))
+    if (listed && !make_room(&next, list->begin[MOST_TASKS + 1] - end))
         return -1;
     for (int64_t word = begin / BITS; word * BITS < end && !found; word += WORDS_AT_A_TIME) {
         uint64_t bits[WORDS_AT_A_TIME];
@@ -143,10 +144,9 @@ static int64_t divide(Search *search, int64_t left, int64_t used, int64_t value,
                 if (found || rest > others * search->best)
                     return free(next.sets), found;
                 search->parts->at[part] = set;
-                if (others > 2)
+                if (listed)
                     list_disjoint(search, list, set, &next);
-                found = others > 2 ? divide(search, left ^ set, 0, rest, &next, part + 1)
-                                   : divide(search, left ^ set, used | set, rest, list, part + 1);
+                found = divide(search, left ^ set, listed ? 0 : used | set, rest, listed ? &next : list, part + 1);
             }
     }
     free(next.sets);

@@ -157,8 +157,8 @@ class GpuSetListing:
         steps, empty = np.zeros(2, np.int64), int(not self._all_used)
         highest = _NO_LIMIT if self._sample is None else self._sample.highest
         for at in range(start, min(start + _LAYOUTS_AT_A_TIME, len(self.layouts))):
-            few = min(self._steps_left, most_steps)
-            limits = (tasks.grain, tasks.at_most, needed, empty, few, tasks.raised_by, highest)
+            steps_left = min(self._steps_left, most_steps)
+            limits = (tasks.grain, tasks.at_most, needed, empty, steps_left, tasks.raised_by, highest)
             left = self._steps_left > 0 and not expired()
             count = -1
             if left:
