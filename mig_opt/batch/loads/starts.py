@@ -36,7 +36,7 @@ _OTHER_GPUS = 2
 _CHOICES_OF_PATTERNS = 10
 """Draws, until there are patterns for all but the last GPUs."""
 
-_PATTERN_CYCLES, _OTHER_CYCLES, _REST_CYCLES = 10, 30, 10
+_PATTERN_CYCLES, _OTHER_CYCLES, _REST_CYCLES = 3, 10, 10
 """Cycles of the search for the places of a pattern on its GPU, of all other tasks, and of what filled GPUs leave."""
 
 _GRAINS = 8_000

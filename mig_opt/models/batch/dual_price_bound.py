@@ -32,7 +32,7 @@ Column = tuple[Members, int]
 _MAX_TASKS = 250
 """Number of tasks above which whole ones fill a slice nearly as well as divided ones."""
 
-_GRAINS, _FINE_GRAINS = 10_000, 80_000
+GRAINS, FINE_GRAINS = 10_000, 80_000
 """Grains of a schedule, at most; and those once few of them tell no more."""
 
 _RENEWAL = 0.005
@@ -86,14 +86,14 @@ class DualPrices:
 class DualPriceBound(Generic[M]):
     """Bound of the best dual prices, which rises round by round; the better the schedule of a search, the tighter.
 
-    From earlier dual prices, ``start``, it goes on with times that are rounded less: a path of a dozen tasks loses up
-    to a thousandth of the makespan by the first rounding.
+    It may go on from earlier dual prices, ``start``. Times are rounded to ``grains`` of a schedule at most: with
+    :data:`GRAINS` of them, a path of a dozen tasks loses up to a thousandth of the makespan.
     """
 
-    def __init__(self, search: BlockSearch[M], start: DualPrices | None = None) -> None:
+    def __init__(self, search: BlockSearch[M], start: DualPrices | None = None, grains: int = GRAINS) -> None:
         problem = search.problem
         self._search, self._groups = search, tuple(branches_of(problem, gpus) for gpus in problem.groups)
-        self._grains = _GRAINS if start is None else _FINE_GRAINS
+        self._grains = grains
         self._begin(start)
 
     def _begin(self, start: DualPrices | None) -> None:
@@ -151,7 +151,7 @@ def raise_bound_by_dual_prices(
     end = control.end_of(share)
     if not has_dual_price_bound(search.problem) or control.expired or not search.open:
         return None
-    bound = DualPriceBound(search, start)
+    bound = DualPriceBound(search, start, GRAINS if start is None else FINE_GRAINS)
     while control.clock < end and bound.round():
         pass
     return bound.found() if search.open else None

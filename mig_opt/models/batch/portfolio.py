@@ -35,7 +35,8 @@ from mig_opt.models.batch.block_model import BlockModel, seconds_to_build
 from mig_opt.models.batch.block_search import BlockSearch
 from mig_opt.models.batch.bounded_layouts import BoundedLayouts
 from mig_opt.models.batch.dual_price_bound import (
-    DualPriceBound,
+    FINE_GRAINS,
+    GRAINS,
     DualPrices,
     has_dual_price_bound,
     raise_bound_by_dual_prices,
@@ -43,7 +44,7 @@ from mig_opt.models.batch.dual_price_bound import (
 from mig_opt.models.batch.layout_proof import prove_by_layouts
 from mig_opt.models.batch.layout_search import search_layouts
 from mig_opt.models.batch.load_program import raise_bound_by_loads
-from mig_opt.models.batch.priced_search import PricedSearch
+from mig_opt.models.batch.priced_search import MAX_TASKS_BY_PATTERNS, PricedSearch
 from mig_opt.models.batch.set_partition import SetPartition
 from mig_opt.models.batch.set_prices import SetBound, has_sets
 from mig_opt.models.batch.subset_proof import MAX_TASKS_OF_TABLES, prove_by_subsets
@@ -78,6 +79,10 @@ _MAX_TASKS_BY_LAYOUT = 150
 
 _MAX_TASKS_PRICED = 60
 """Number of tasks on a GPU above which the load program tells more than dual prices in the same time."""
+
+_COARSE_GRAINS, _MIDDLE_GRAINS = 2_500, 20_000
+"""Grains of a schedule for the first dual prices on several GPUs, and for the next ones, where starts come from
+patterns: good patterns are there in half the time."""
 
 _MAX_TASKS_FINE = 120
 """Number of tasks above which dual prices are not sought with finer grains: better schedules are likelier in that
@@ -178,14 +183,17 @@ class Portfolio:
     def side_by_side(self) -> None:
         """Bound and schedule side by side."""
         assert self.local_search is not None
-        # Few sets of tasks prove more than finer prices do, and the sooner with all threads.
-        stages = () if self.has_few_sets else (self._finer_bound, self._set_bound)
-        priced = PricedSearch(self.search, self.local_search, stages)
+        if self.has_few_sets or self.tasks > _MAX_TASKS_FINE:
+            # Few sets of tasks prove more than finer prices do, and the sooner with all threads.
+            grains: tuple[int, ...] = (GRAINS,)
+        elif self.tasks > MAX_TASKS_BY_PATTERNS * self.gpus:
+            grains = GRAINS, FINE_GRAINS
+        else:
+            grains = _COARSE_GRAINS, _MIDDLE_GRAINS, FINE_GRAINS
+        then = None if self.has_few_sets else self._set_bound
+        priced = PricedSearch(self.search, self.local_search, grains, then)
         priced.run()
         self.dual_prices = priced.dual_prices
-
-    def _finer_bound(self, prices: DualPrices, _: Callable[[], bool]) -> DualPriceBound[BlockModel] | None:
-        return DualPriceBound(self.search, prices) if self.tasks <= _MAX_TASKS_FINE else None
 
     def _set_bound(self, prices: DualPrices, over: Callable[[], bool]) -> SetBound[BlockModel] | None:
         listed = not self.has_many_partitions and self.search.problem.alike and has_sets(prices, self.tasks)

@@ -16,7 +16,7 @@ from mig_opt.batch.loads.starts import FilledStarts, PatternStarts
 from mig_opt.models.batch.block_search import BlockSearch, M
 from mig_opt.models.batch.dual_price_bound import DualPriceBound, DualPrices
 
-_MAX_TASKS_BY_PATTERNS = 18
+MAX_TASKS_BY_PATTERNS = 18
 """Number of tasks on a GPU above which starts fill one GPU after the other: what is left over then fits well, too."""
 
 _ROUNDS_OF_PATTERNS = 25
@@ -33,24 +33,27 @@ class RisingBound(Protocol):
         """Return the best dual prices so far."""
 
 
-Stage = Callable[[DualPrices, Callable[[], bool]], RisingBound | None]
-"""Builds the next bound from the best dual prices of the last one, and from what tells that the time is up; None if it
-is of no use."""
+Last = Callable[[DualPrices, Callable[[], bool]], RisingBound | None]
+"""Builds a bound from the best dual prices, and from what tells that the time is up; None if it is of no use."""
 
 
 class PricedSearch(Generic[M]):
-    """Dual prices and local search on several GPUs, until there are no better dual prices at any of the ``stages``."""
+    """Dual prices and local search on several GPUs, until there are no better dual prices.
 
-    def __init__(self, search: BlockSearch[M], local: TimedSearch, stages: Sequence[Stage]) -> None:
-        self._search, self._local = search, local
+    Times are rounded to the first ``grains`` of a schedule, then to the next ones. The ``last`` bound follows on these.
+    """
+
+    def __init__(
+        self, search: BlockSearch[M], local: TimedSearch, grains: Sequence[int], last: Last | None = None
+    ) -> None:
+        self._search, self._local, self._grains, self._last = search, local, list(grains), last
         self.dual_prices: DualPrices | None = None
-        self._bound: RisingBound = DualPriceBound(search)
-        self._stages = list(stages)
+        self._bound: RisingBound = DualPriceBound(search, grains=self._grains.pop(0))
         self._rounds, self._next_patterns = 0, _ROUNDS_OF_PATTERNS
         self._ended, self._stopped = False, False
         problem = search.problem
         # True if starts fill one GPU after the other.
-        self._fills = len(problem.batch.tasks) > _MAX_TASKS_BY_PATTERNS * len(problem.gpus)
+        self._fills = len(problem.batch.tasks) > MAX_TASKS_BY_PATTERNS * len(problem.gpus)
         self._failure: BaseException | None = None
 
     def run(self) -> None:
@@ -105,11 +108,19 @@ class PricedSearch(Generic[M]):
         if at_once or not goes_on or self._rounds == self._next_patterns:
             self._next_patterns = 2 * self._rounds
             self._take_starts()
-        while not goes_on and self._stages and self.dual_prices is not None:
-            bound = self._stages.pop(0)(self.dual_prices, self._over)
-            if bound is not None:
-                self._bound, goes_on = bound, True
-        self._ended = not goes_on
+        self._ended = not goes_on and not self._finer()
+
+    def _finer(self) -> bool:
+        """Go on with a bound that tells more; return False if there is none."""
+        prices, last = self.dual_prices, self._last
+        assert prices is not None
+        if self._grains:
+            self._bound = DualPriceBound(self._search, prices, self._grains.pop(0))
+            return True
+        self._last = None
+        bound = None if last is None else last(prices, self._over)
+        self._bound = self._bound if bound is None else bound
+        return bound is not None
 
     def _take_starts(self) -> None:
         """Let the local search start from the dual prices of now."""
