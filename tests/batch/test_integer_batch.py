@@ -226,26 +226,9 @@ def by_name(batch: Batch) -> dict[str, float]:
     return {bound.name: bound.value for bound in lower_bounds(batch)}
 
 
-def test_a_live_instance_saves_the_creation() -> None:
-    task = Task("a", {1: 10.0, 2: 4.0, 7: 3.9})
-    live = Batch((task,), A100, initial=(LiveInstance(0, "2g.10gb", 4, 0.1),))
-    assert by_name(live)["critical task"] == solve(live, "brute-force").makespan == 4.1
-    # A live instance that is free later than one is created saves nothing.
-    late = Batch((task,), A100, initial=(LiveInstance(0, "2g.10gb", 4, 5.0),))
-    assert by_name(late)["critical task"] == 4.17
-    # The load knows no creation then: 2 slices x 4 s on 7.
-    assert by_name(late)["slice load"] >= 8 / 7
-    # A live variant serves like the plain profile.
+def test_a_live_variant_saves_the_creation() -> None:
     variant = Batch((Task("a", {1: 1.0}),), A100, initial=(LiveInstance(0, "1g.5gb+me", 3),))
     assert by_name(variant)["critical task"] == 1.0
-
-
-def test_a_live_instance_without_enough_memory_saves_nothing() -> None:
-    task = Task("a", {1: 4.0}, memory_gb=8)
-    batch = Batch((task,), A100, initial=(LiveInstance(0, "1g.5gb", 0), LiveInstance(0, "3g.20gb", 4, 9.0)))
-    assert by_name(batch)["critical task"] == solve(batch, "brute-force").makespan == 4.16
-    ready = batch.replace(initial=(LiveInstance(0, "1g.10gb", 0),))
-    assert by_name(ready)["critical task"] == solve(ready, "brute-force").makespan == 4.0
 
 
 def test_a_task_that_can_run_nowhere_is_an_error() -> None:

@@ -31,12 +31,6 @@ def instances(*entries: tuple[str, int, str], gpu: int = 0) -> list[PlannedInsta
     ]
 
 
-def test_the_best_decisions_give_the_best_schedule() -> None:
-    planned = instances(("4g.24gb", 0, "big"), ("1g.6gb", 2, "right"), ("2g.12gb", 0, "left"))
-    order = [("create", 0), ("destroy", 0), ("create", 1), ("create", 2)]
-    assert timed_schedule(tiny.BATCH, planned, order) == tiny.BEST
-
-
 def test_a_live_variant_serves_like_the_plain_profile() -> None:
     batch = Batch((Task("a", {2: 2.0}),), A30, initial=(LiveInstance(0, "2g.12gb+me", 2, 0.5),))
     schedule = nested_schedule(batch, [(0, A30.placement("2g.12gb", 2))])
@@ -235,15 +229,6 @@ def test_slack_by_hand() -> None:
     )
     # 2g@2 would be created at 1.23-1.35, and destroyed for 0.1 s before the 1g that is created from 1.23 to 1.34.
     assert timeline.slacks(loads, times) == pytest.approx([0.0, 0.88, 1.23 - 0.1 - 1.35, 0.0])
-
-
-def test_an_instance_that_waits_for_the_driver_has_slack() -> None:
-    # Both halves 1 s; the second one is created 0.12 s later. Then 4g for 1 s: destroyed 1.12-1.22 and 1.24-1.34.
-    timeline = GpuTimeline(created(("2g.12gb", 0), ("2g.12gb", 2), ("4g.24gb", 0)), A30.operation_costs)
-    loads = [1.0, 1.0, 1.0]
-    times = timeline.times(loads)
-    assert times.makespan == pytest.approx(1.34 + 0.13 + 1.0)
-    assert timeline.slacks(loads, times) == pytest.approx([0.02, 0.0, 0.0])
 
 
 @given(loaded())

@@ -45,8 +45,6 @@ def test_values(run, monkeypatch, tmp_path):
     }
     assert completed(run, monkeypatch, "solve", "x", "--method", "") == [one.name for one in METHODS.entries]
     assert completed(run, monkeypatch, "deploy", "x", "--method", "") == [one.name for one in DEPLOY_METHODS.entries]
-    assert completed(run, monkeypatch, "simulate", "x", "--policy", "best-fit,first") == ["best-fit,first-fit"]
-    assert completed(run, monkeypatch, "init", "s") == ["services", "state", "study"]
     assert "deployment-result" in completed(run, monkeypatch, "schema", "dep")
 
 

@@ -1,14 +1,12 @@
 """JSON Schemas: they say the same as the readers."""
 
 import copy
-import json
 import re
 from typing import Any
 
 import pytest
 from documents import DELETE, DOCUMENTS, READERS, flaws
 from freeze import KINDS
-from places import DOCS
 
 from mig_opt import InputError, schema
 
@@ -66,17 +64,3 @@ def test_schema_and_reader_agree(kind):
 
 def test_every_kind_has_a_document_to_test_it_with():
     assert set(DOCUMENTS) == set(READERS) == set(KINDS)
-
-
-SERVING = DOCS / "reference" / "service-files.md"
-
-
-@pytest.mark.skipif(not SERVING.is_file(), reason="the tests run without the checkout")
-def test_the_files_in_the_docs_are_what_they_say():
-    blocks = re.findall(r"^```json\n(.*?)^```", SERVING.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
-    documents = [document for document in map(json.loads, blocks) if "schema" in document]
-    kinds = [document["schema"].split("/")[1] for document in documents]
-    assert {"services", "profiles", "deployment"} <= set(kinds)
-    for kind, document in zip(kinds, documents, strict=True):
-        READERS[kind](document)
-        assert flaws(schema(kind), document) == []

@@ -49,27 +49,6 @@ def test_cells_say_what_differs(tmp_path):
     assert [run.cell for run in runs_of(study, tmp_path)] == [*each, "long-25, A100, jobs=9"]
 
 
-def test_a_row_says_all_of_a_simulation(tmp_path):
-    path = tmp_path / "rows.jsonl"
-    found = run_study(two_jobs(tmp_path), path, folder=tmp_path)
-    (row,) = map(json.loads, path.read_text().splitlines())
-    outcome, figures = row["outcome"], row["outcome"]["figures"]
-    # The instance is there from 1 s on: a runs until 11, b until 16. b waits from 1 to 11.
-    assert (outcome["status"], outcome["error"]) == ("feasible", "")
-    assert outcome["makespan"] == figures["makespan"] == pytest.approx(16.0)
-    assert figures["wait"]["mean"] == pytest.approx((0 + 10) / 2)
-    assert figures["completion"]["mean"] == pytest.approx((11 + 15) / 2)
-    assert (figures["jobs"], figures["finished"], figures["unfinished"], figures["creations"]) == (2, 2, 0, 1)
-    # All work from 1 s on takes until 16. The sum of ends is least if b goes first: 6 + 16, less the arrivals 0 + 1.
-    assert figures["lower_bounds"]["makespan"] == outcome["lower_bound"] == pytest.approx(16.0)
-    assert figures["lower_bounds"]["mean_completion"] == pytest.approx((6 + 16 - 1) / 2)
-    assert figures["gaps"]["mean_completion"] == pytest.approx((13 - 10.5) / 13)
-    assert figures["gaps"]["makespan"] == pytest.approx(0, abs=1e-8)
-    (line,) = found.trace_summary()
-    assert (line.cell, line.policy, line.runs, line.complete, line.failed) == ("two", "first-fit", 1, 1, 0)
-    assert line.wait.mean == pytest.approx(5.0)
-
-
 def test_jobs_that_wait_for_ever_are_a_result(tmp_path):
     TRACE.write(trace(job("a", 0.0, "1g.5gb", 10.0), job("b", 0.0, "7g.40gb", 5.0)), tmp_path / "t.json")
     static = PolicySettings("static", {"partition": ("4+3", "7")})

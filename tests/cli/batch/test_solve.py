@@ -1,23 +1,13 @@
 """The commands solve, validate, bound and plot: what they print, and what they write."""
 
-import io
 import json
-import sys
 
 import pytest
-from command_line import BATCH, TASKS, method_that
+from command_line import BATCH, method_that
 
 from mig_opt import Batch, Task, get_gpu
 from mig_opt.cli.inputs import parsed_share
 from mig_opt.files.batch.batches import BATCH as BATCH_FILE
-
-
-def test_times_of_another_gpu_are_remarked(run, monkeypatch):
-    assert run("bound", "rodinia-a30", "--gpu", "A30", "--json").err == ""
-    content = json.dumps({**BATCH, "tasks": TASKS[:1]}).encode()
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
-    note = "note: the times of standard input are for A30-24GB and taken as they are for A100-40GB\n"
-    assert run("bound", "-", "--gpu", "A100").err == note
 
 
 def test_a_file_goes_before_a_bundled_instance(run, tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ import online_worlds
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from online_worlds import NO_COSTS, SIZES, TABLES, arrivals, first_places, job, operations, rows, run, trace, traces
+from online_worlds import NO_COSTS, SIZES, TABLES, arrivals, first_places, job, rows, run, trace, traces
 
 from mig_opt import Job, Simulation, Trace, catalogue, generate_trace, simulate
 from mig_opt.gpu.geometry import geometry_of, members
@@ -24,14 +24,6 @@ def test_best_fit_takes_the_least_room() -> None:
     spread = trace(*arrivals("4g.20gb", "4g.20gb", "1g.5gb", "1g.5gb"), gpus=3)
     # The fuller GPU: c on GPU 0 (3 free each, least index), d beside it (2 free against 3).
     assert [first_places(run("best-fit", spread))[name][0] for name in "abcd"] == ["0", "1", "0", "0"]
-
-
-def test_static_partitions_never_change() -> None:
-    jobs = arrivals("3g.20gb", "3g.20gb", "3g.20gb", "4g.20gb", seconds=20)
-    done = run("static", trace(*jobs, gpus=2), partition=["4+3", "3+3"])
-    # 3g@4 of GPU 0 (created second: 2), then both of GPU 1; d on 4g@0.
-    assert first_places(done) == {"a": "0:3g.20gb@4", "b": "1:3g.20gb@0", "c": "1:3g.20gb@4", "d": "0:4g.20gb@0"}
-    assert [row[0] for row in operations(done.log)] == ["create"] * 4
 
 
 QUEUES = ("first-fit", "best-fit", "load-balancing", "static", "fragmentation-aware")
@@ -80,14 +72,6 @@ def test_no_job_is_overtaken_beyond_the_patience(wanted: Trace, policy: str, pat
         if first.profile not in never:
             later = [at for at in done.log.scheduled[number + 1 :] if at < done.log.scheduled[number]]
             assert all(at <= first.arrival + patience for at in later)
-
-
-def test_a_job_that_nothing_can_help_holds_nobody_up() -> None:
-    """No partition has 7g; a has waited for longer than the patience when b's instance is free for c."""
-    wanted = trace(job("a", 0, "7g.40gb", 3), job("b", 1, "4g.20gb", 20), job("c", 2, "4g.20gb", 3), costs=NO_COSTS)
-    done = run("static", wanted, partition="4+3", backfill=True, patience=5)
-    assert done.unfinished == ("a",)
-    assert rows(done.log)[-1] == ("c", 0, "4g.20gb@0", 21, 24, "FINISHED")
 
 
 def test_the_smallest_size_is_the_default_and_memory_lets_it_grow() -> None:

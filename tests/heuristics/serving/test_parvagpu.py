@@ -54,21 +54,6 @@ def run(method: Callable[..., None], wanted: Demand) -> Control[Deployment]:
     return control
 
 
-@pytest.mark.parametrize(
-    ("rate", "expected"),
-    [
-        (450.0, [3, 3, 1]),  # 2 x 200, and 50 <= 60
-        (500.0, [3, 3, 2]),  # 100 is more than 60, but <= 130
-        (590.0, [3, 3, 3]),  # 190 <= 200
-        (400.0, [3, 3]),  # nothing is left
-        (10.0, [1]),  # not one optimal segment is filled
-        (130.0, [2]),
-    ],
-)
-def test_optimal_segments_and_the_smallest_one_for_the_rest(rate: float, expected: list[int]) -> None:
-    assert sizes(match(need(rate))) == expected
-
-
 def test_rounding_asks_for_no_further_segment() -> None:
     rate, share = 0.3, 0.1
     assert rate - 2 * share > share - 1e-15
@@ -113,17 +98,6 @@ def test_the_order_of_starts_is_that_of_the_paper(name: str) -> None:
     expected = {7: (0,), 4: (0,), 3: (4,), 2: (0, 2, 4), 1: (0, 1, 2, 3, 4, 5, 6)}
     assert {size: preferred for size, (preferred, _) in orders.items()} == expected
     assert {size: avoided for size, (_, avoided) in orders.items() if avoided} == {3: (0,)}
-
-
-def test_segments_are_placed_largest_first_each_3g_on_a_gpu_of_its_own() -> None:
-    gpus = filled((0, 1), (1, 2), (2, 3), (3, 3), (4, 4), (5, 2), (6, 1))
-    # 4@0; 3@4 beside it; the other 3 opens a GPU although no 3@0 is needed; then 2, 2 there, and ones on a third one.
-    assert shown(gpus) == [["4:4@0", "2:3@4"], ["1:2@0", "5:2@2", "3:3@4"], ["0:1@0", "6:1@1"]]
-
-
-def test_2g_goes_left_first_and_never_to_slot_5() -> None:
-    gpus = filled(*((service, 2) for service in range(4)), *((service, 1) for service in range(4, 7)))
-    assert shown(gpus) == [["0:2@0", "1:2@2", "2:2@4", "4:1@6"], ["3:2@0", "5:1@2", "6:1@3"]]
 
 
 def test_fit_takes_the_start_that_relocation_avoids() -> None:
