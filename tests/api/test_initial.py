@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import tiny
 from command_line import Command
-from documents import wrong_paths
+from documents import refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import batches
@@ -63,10 +63,9 @@ def test_it_may_use_any_gpu(method: str) -> None:
 
 def test_what_no_times_mend_is_named() -> None:
     wrong = Schedule((Run("big", 0, "1g.6gb", 0, 0.2, 2.2), Run("left", 1, "2g.12gb", 0, 0.2, 3.2)), None)
-    paths = wrong_paths(solve, tiny.BATCH, initial=wrong)
+    paths = refused(solve, tiny.BATCH, initial=wrong)
     assert paths == ["initial.tasks[2]", "initial.runs[1].gpu", "initial.runs[0]"]
-    with pytest.raises(InputError, match="initial: must be a Schedule"):
-        solve(tiny.BATCH, initial="plan.json")
+    refused(solve, tiny.BATCH, initial="plan.json", match="initial: must be a Schedule")
 
 
 def test_deploy_begins_with_a_deployment() -> None:
@@ -74,8 +73,7 @@ def test_deploy_begins_with_a_deployment() -> None:
     best = deploy(demand).deployment
     assert deploy(demand, "first-fit").gpus > len(best.gpus)
     assert deploy(demand, "first-fit", initial=best).gpus == len(best.gpus)
-    with pytest.raises(InputError, match=r"initial\.services"):
-        deploy(load("parvagpu-s5"), initial=best)
+    refused(deploy, load("parvagpu-s5"), initial=best, match=r"initial\.services")
     with pytest.raises(InputError, match="initial: is not for runs in which only some"):
         deploy(demand, running=best, initial=best, only=[demand.services[0].name])
 

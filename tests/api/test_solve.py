@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tiny
-from documents import wrong_paths
+from documents import refused
 from hypothesis import given, settings
 from listening import Recorder, presses_ctrl_c
 from strategies import A30, batches
@@ -167,11 +167,11 @@ def test_times_that_no_method_can_add_up_are_refused(method: str) -> None:
 @pytest.mark.parametrize("partition", ["", None, 4, "4+4", "1+1+1+1"])
 def test_only_fixpart_takes_a_partition_on_which_all_tasks_can_run(partition: object) -> None:
     method = "far" if partition == "" else "fixpart"
-    assert wrong_paths(solve, tiny.BATCH, method, partition=partition) == ["partition"]
+    assert refused(solve, tiny.BATCH, method, partition=partition) == ["partition"]
 
 
 def test_what_is_no_method_and_what_is_no_callback_is_named() -> None:
-    assert wrong_paths(solve, tiny.BATCH, 7, callbacks=[Callbacks(), Callbacks]) == ["method", "callbacks[1]"]
+    assert refused(solve, tiny.BATCH, 7, callbacks=[Callbacks(), Callbacks]) == ["method", "callbacks[1]"]
 
 
 @pytest.mark.parametrize("integer", [np.int64, np.int8])

@@ -6,9 +6,9 @@ import pickle
 
 import pytest
 import tiny
+from documents import refused
 from hypothesis import given
 from hypothesis import strategies as st
-from refusals import refused
 from strategies import A30, A100, H100, any_gpu, batches, gpus, tasks
 
 from mig_opt import Batch, LiveInstance, OperationCosts, Task

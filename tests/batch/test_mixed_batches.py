@@ -4,9 +4,9 @@ import dataclasses
 from random import Random
 
 import pytest
+from documents import refused
 from interval_model import optimum
 from mixed import A30, A100, H100, SLOW_A30, mixed_batch
-from refusals import refused
 
 from mig_opt import OperationCosts, Pool, bounds, check, explain, plan_stream, prove, read, solve, validate, write
 from mig_opt.batch.batch import Batch, LiveInstance, Task
@@ -215,5 +215,4 @@ def test_an_explanation_offers_more_gpus_of_a_kind():
 
 
 def test_streams_are_for_one_kind():
-    with pytest.raises(InputError, match="a stream is planned on one"):
-        plan_stream([TWO])
+    refused(plan_stream, [TWO], match="a stream is planned on one")

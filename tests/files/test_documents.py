@@ -7,8 +7,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from documents import BATCH, SCHEDULE, changed, complaints
-from refusals import refused
+from documents import BATCH, SCHEDULE, changed, complaints, refused
 
 from mig_opt import InputError, Run, Schedule
 from mig_opt.files.batch.batches import BATCH as BATCH_FILE
@@ -32,14 +31,6 @@ from mig_opt.files.documents import check_writable
 def test_what_cannot_be_read_has_one_complaint(kind, content, said):
     (complaint,) = complaints(kind.from_json, content)
     assert complaint.startswith(said)
-
-
-def test_repeated_keys():
-    text = json.dumps(BATCH).replace('"2": 4', '"2": 4, "2": 5').replace('"gpus": 2', '"gpus": 2, "gpus": 3')
-    assert complaints(BATCH_FILE.from_json, text) == [
-        "gpus: this key is given more than once; keep one",
-        "tasks[1].times.2: this key is given more than once; keep one",
-    ]
 
 
 def test_numbers_that_json_cannot_hold_are_not_written():

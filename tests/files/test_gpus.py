@@ -7,8 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from documents import COSTS, complaints
-from refusals import refused
+from documents import COSTS, complaints, refused
 
 from mig_opt import Deployment, FleetState, GpuModel, catalogue, cost_tables, get_costs, get_gpu, load, read, write
 from mig_opt.files.batch.batches import BATCH

@@ -6,7 +6,7 @@ from functools import partial
 from statistics import fmean
 
 import pytest
-from documents import complaints, wrong_paths
+from documents import complaints, refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from online_worlds import traces
@@ -55,7 +55,7 @@ def test_steps_of_memory_are_pairs() -> None:
 def test_all_problems_are_told_at_once() -> None:
     places = [(0, "2g.10gb", 1), (2, "1g.5gb", 0), (1, "4g.20gb", 0), (1, "1g.5gb", 3)]
     places += [(1, "1g.5gb+me", 4), (1, "1g.5gb+me", 5)]
-    paths = wrong_paths(FleetState, A100, 2, tuple(HeldInstance(*place) for place in places))
+    paths = refused(FleetState, A100, 2, tuple(HeldInstance(*place) for place in places))
     assert paths == ["instances[0].start", "instances[1].gpu", "instances[3]", "instances[5]"]
 
 
@@ -63,7 +63,7 @@ def test_all_problems_are_told_at_once() -> None:
     ("arguments", "path"), [(("A100", 1, ()), "gpu"), ((A100, 0, ()), "gpus"), ((A100, 1, (1,)), "instances[0]")]
 )
 def test_wrong_types(arguments: tuple[object, ...], path: str) -> None:
-    assert wrong_paths(FleetState, *arguments)[0] == path
+    assert refused(FleetState, *arguments)[0] == path
 
 
 def test_migrations_keep_names_and_pins() -> None:
@@ -73,8 +73,7 @@ def test_migrations_keep_names_and_pins() -> None:
     assert moved.on(0) == (moved.instances[1],)
     with pytest.raises(InputError, match=r"migrations\[0\]: there is no 1g.5gb@2 on GPU 0 then"):
         state.after([Migration(0, "1g.5gb", 2, 1, 4)])
-    with pytest.raises(InputError, match="overlaps"):
-        state.after([Migration(0, "1g.5gb", 0, 0, 1)])
+    refused(state.after, [Migration(0, "1g.5gb", 0, 0, 1)], match="overlaps")
 
 
 def declared(trace: Trace) -> list[dict[int, float]]:
@@ -176,8 +175,7 @@ def test_files_keep_what_is_said_by_kind() -> None:
         declared={"A30": {1: 4.0}, "A100": {1: 3.0}},
     )
     assert [pool.gpu for pool in table.pools] == [A30, A100]
-    with pytest.raises(InputError, match="cannot hold several kinds"):
-        TRACE.to_csv(MIXED)
+    refused(TRACE.to_csv, MIXED, match="cannot hold several kinds")
 
 
 def test_the_batch_of_a_trace_has_the_times_of_each_kind() -> None:
@@ -188,8 +186,7 @@ def test_the_batch_of_a_trace_has_the_times_of_each_kind() -> None:
 
 def test_a_job_that_no_kind_can_run_is_refused() -> None:
     trace = Trace((Job("a", 0.0, {"A30": {1: 5.0}}, memory_gb=7),), pools=POOLS[:2])
-    with pytest.raises(InputError, match="job 'a' can run nowhere"):
-        check_jobs(trace)
+    refused(check_jobs, trace, match="job 'a' can run nowhere")
 
 
 def test_times_by_kind_are_declared_and_disturbed_kind_by_kind() -> None:
@@ -206,8 +203,7 @@ def test_what_is_for_one_kind_refuses_several() -> None:
     log = simulate(MIXED.replace(outages=()), "first-fit").log
     uses = (partial(optimum, MIXED, "makespan"), partial(optimum, MIXED, "jobs"), partial(excess_fragmentation, log))
     for use in (*uses, lambda: MIXED.profile_set):
-        with pytest.raises(InputError, match="pools: are of several kinds of GPUs; this is for traces of one kind"):
-            use()
+        refused(use, match="pools: are of several kinds of GPUs; this is for traces of one kind")
 
 
 def test_a_card_tells_the_kinds() -> None:

@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import networkx as nx
 import pytest
+from documents import refused
 from places import PUBLISHED
-from refusals import refused
 from strategies import PROFILE_SETS
 
-from mig_opt import InputError, Pool, catalogue, cost_tables, get_costs, get_gpu
+from mig_opt import Pool, catalogue, cost_tables, get_costs, get_gpu
 from mig_opt.gpu.model import GpuModel, OperationCosts, Placement, Profile, ProfileSet
 from mig_opt.gpu.pools import pool_problems
 from mig_opt.gpu.problems import operation_problems
@@ -253,12 +253,9 @@ def test_the_drivers_own_times_are_the_usual_ones_and_the_shortest():
 
 
 def test_names_that_do_not_exist():
-    with pytest.raises(InputError, match="no table of costs is called 'nvidia_smi'; did you mean nvidia-smi"):
-        get_costs("nvidia_smi", "A100")
-    with pytest.raises(InputError, match="unknown GPU"):
-        get_costs("nvml", "A101")
-    with pytest.raises(InputError, match="must be a string"):
-        get_costs(7, "A100")
+    refused(get_costs, "nvidia_smi", "A100", match="no table of costs is called 'nvidia_smi'; did you mean nvidia-smi")
+    refused(get_costs, "nvml", "A101", match="unknown GPU")
+    refused(get_costs, 7, "A100", match="must be a string")
 
 
 @pytest.mark.parametrize("gpu", GPUS)
@@ -282,5 +279,4 @@ def test_a_kind_is_in_one_pool_with_mig_and_in_one_without():
 
 def test_an_alias_of_an_unknown_gpu_is_unknown_without_mig_too():
     assert get_gpu("a100 Without mig").name == "A100-40GB without MIG"
-    with pytest.raises(InputError, match="unknown GPU"):
-        get_gpu("A31 without MIG")
+    refused(get_gpu, "A31 without MIG", match="unknown GPU")

@@ -51,9 +51,9 @@ def complaints(read: Any, *args: Any, **kwargs: Any) -> list[str]:
     return [str(problem) for problem in caught.value.problems]
 
 
-def wrong_paths(call: Any, *args: Any, **kwargs: Any) -> list[str]:
-    """Return the paths of all that a call refuses."""
-    with pytest.raises(InputError) as caught:
+def refused(call: Any, *args: Any, match: str | None = None, **kwargs: Any) -> list[str]:
+    """Return the paths of all that a call refuses; its message may have to match a pattern."""
+    with pytest.raises(InputError, match=match) as caught:
         call(*args, **kwargs)
     return [problem.path for problem in caught.value.problems]
 

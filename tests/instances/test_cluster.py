@@ -4,8 +4,8 @@ import csv
 from collections import Counter
 
 import pytest
+from documents import refused
 from places import PUBLISHED
-from refusals import refused
 
 from mig_opt import Status, defragment, least_fragmentation
 from mig_opt.api.defragment import greedy_migrations

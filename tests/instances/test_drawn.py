@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from refusals import refused
+from documents import refused
 
 from mig_opt import Pool, RateTable, deploy_day, generate_batch, get_gpu
 from mig_opt.files.documents import rendered

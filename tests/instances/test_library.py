@@ -10,17 +10,16 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from refusals import refused
+from documents import refused
 
 from mig_opt import instance_names, load, simulate, solve
 from mig_opt.api.prove import certify
-from mig_opt.files.batch.batches import BATCH
 from mig_opt.files.batch.certificates import CERTIFICATE
 from mig_opt.files.batch.schedules import SCHEDULE
 from mig_opt.instances.bundled import DATA, FILE_KINDS, InstanceInfo, Library, content_digest, digest_of, library
 from mig_opt.instances.fleet.states import generate_state
 from mig_opt.instances.goals import GOALS, goal_of
-from mig_opt.instances.library import PROOFS, export, problems_of, sealed, submit, write_entry
+from mig_opt.instances.library import PROOFS, problems_of, sealed, submit, write_entry
 from mig_opt.instances.serving import generate_demand, generate_rates
 from mig_opt.studies.renewal import missing_runs, renew
 
@@ -182,15 +181,6 @@ def test_a_plan_below_the_bound_is_a_defect_of_the_library(own, tmp_path):
     wrong = sealed(info, lower_bound=dataclasses.replace(info.best, value=info.best.value * 1.1))
     own.infos = {SMALL: wrong}
     refused(submit, own, SMALL, tmp_path / "far.json", match="please report it", by="Ada")
-
-
-def test_exported_instances_can_be_read(tmp_path):
-    infos = [library().info(name) for name in (SMALL, "services-012-1", "fleet-008xa100-1")]
-    out = tmp_path / "new" / "out"
-    export(library(), out, infos)
-    assert BATCH.read(out / f"{SMALL}.json") == load(SMALL)
-    index = json.loads((out / "index.json").read_text())["instances"]
-    assert [entry["name"] for entry in index] == [info.name for info in infos]
 
 
 def test_a_renewal_goes_on_where_it_was(tmp_path):

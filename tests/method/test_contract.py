@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from documents import wrong_paths
+from documents import refused
 from listening import Recorder
 from method_suite import FITS, NAMES, options_of
 
@@ -174,7 +174,7 @@ def test_a_plan_that_breaks_a_rule_does_not_leave(name: str, monkeypatch: pytest
 def test_wrong_options_are_named_all_at_once(run: Callable[..., Result[Any]]) -> None:
     wrong: dict[str, Any] = {"time_limit": 0, "seed": -1, "workers": 0, "callbacks": [Callbacks], "gap": 2}
     wrong |= {"stop": 3, "deterministic": "yes"}
-    assert sorted(path.partition("[")[0] for path in wrong_paths(run, **wrong)) == sorted(wrong)
+    assert sorted(path.partition("[")[0] for path in refused(run, **wrong)) == sorted(wrong)
 
 
 def test_an_option_by_a_wrong_name_is_refused(run: Callable[..., Result[Any]]) -> None:

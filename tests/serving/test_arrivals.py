@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from documents import wrong_paths
+from documents import refused
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -112,7 +112,7 @@ def test_recorded_requests_come_as_they_did():
     ],
 )
 def test_wrong_arrivals_are_refused(figures, path):
-    assert wrong_paths(Arrivals, **figures) == [path]
+    assert refused(Arrivals, **figures) == [path]
 
 
 @pytest.mark.parametrize(
@@ -127,4 +127,4 @@ def test_wrong_arrivals_are_refused(figures, path):
     ],
 )
 def test_wrong_tables_are_refused(moments, rates, paths):
-    assert wrong_paths(RateTable, moments, rates) == paths
+    assert refused(RateTable, moments, rates) == paths

@@ -5,10 +5,10 @@ from fractions import Fraction
 
 import pytest
 from demands import A30, A100, demand_of, demands, flat_table, one_model
+from documents import refused
 from fleet_model import fewest_gpus
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from refusals import refused
 
 from mig_opt import Day, Demand, Deployment, GpuPool, RateTable, Service, SloRule, deploy, load
 from mig_opt.serving.bounds import fleet_bounds

@@ -5,7 +5,7 @@ import itertools
 from random import Random
 
 import pytest
-from documents import wrong_paths
+from documents import refused
 
 from mig_opt import Point, ProfileTable, Status, deploy, get_gpu, validate
 from mig_opt.method.registry import DEPLOY_METHODS
@@ -59,7 +59,7 @@ def test_an_unmeasured_latency_keeps_no_slo():
 
 def test_an_slo_on_a_latency_that_no_point_has_is_refused():
     points = (Point(2, 8, 1, 2.0, 2.0, ttft=0.1),)
-    assert wrong_paths(chat, points, slo_ttft=1.0, slo_itl=0.1) == ["services[0].slo_itl"]
+    assert refused(chat, points, slo_ttft=1.0, slo_itl=0.1) == ["services[0].slo_itl"]
 
 
 def test_the_limits_that_no_point_keeps_at_once_are_named():

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 import pytest
-from refusals import refused
+from documents import refused
 from study_jobs import Job, cluster_of_two, perform
 
 from mig_opt.studies.environment import environment, fingerprint, peak_bytes, versions

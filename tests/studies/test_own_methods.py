@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from refusals import refused
+from documents import refused
 from study_parts import problems
 
 from mig_opt import (

@@ -4,8 +4,8 @@ import lzma
 from pathlib import Path
 
 import pytest
+from documents import refused
 from places import BENCH
-from refusals import refused
 from study_jobs import Job
 
 from mig_opt.studies.rows import Outcome, Records, pack, packed, plain

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from refusals import refused
+from documents import refused
 
 from mig_opt.instances.bundled import DATA, library
 from mig_opt.studies import solvers, supervisor

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from refusals import refused
+from documents import refused
 
 from mig_opt import (
     Batch,

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 from charts import A30_BATCH, A30_SCHEDULE
-from refusals import refused
+from documents import refused
 
 from mig_opt.batch.schedule import Run, Schedule
 from mig_opt.views import check_plot_path, plot

@@ -6,7 +6,7 @@ import sys
 import pytest
 import tiny
 from charts import top_down
-from refusals import refused
+from documents import refused
 
 from mig_opt.views import check_plot_path, plot
 

@@ -4,7 +4,7 @@ from collections import Counter
 from itertools import permutations, product
 
 import pytest
-from documents import wrong_paths
+from documents import refused
 from fleets import deployments, states
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -62,7 +62,7 @@ def test_idle_gpus_come_before_new_ones_and_before_those_in_use() -> None:
 def test_what_cannot_exist_is_refused() -> None:
     overlapping = Deployment(("A30",), (on(0, "2g.12gb", 0), on(0, "1g.6gb", 1)))
     unknown = Deployment(("A31",), (on(0, "9g", 0), on(1, "2g.12gb", 0)))
-    assert wrong_paths(align, overlapping, unknown) == [
+    assert refused(align, overlapping, unknown) == [
         "running.segments[1]",
         "deployment.gpus[0]",
         "deployment.segments[1].gpu",

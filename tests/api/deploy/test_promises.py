@@ -6,7 +6,7 @@ import re
 
 import pytest
 from demands import A30, A100, H100, assert_serves, with_room
-from documents import wrong_paths
+from documents import refused
 
 from mig_opt import Arrivals, Day, Deployment, Point, ProfileTable, RateTable, Segment, Status, deploy, load
 from mig_opt.api.deploy.days import DayPromiseResult, deploy_day, deploy_day_with_promise
@@ -154,7 +154,7 @@ def test_rates_that_take_too_many_segments():
 
 @pytest.mark.parametrize("share", [-0.1, 101.0, float("nan")])
 def test_headroom_is_a_share_of_the_rates(share):
-    assert wrong_paths(load("parvagpu-s1").with_headroom, share) == ["headroom"]
+    assert refused(load("parvagpu-s1").with_headroom, share) == ["headroom"]
 
 
 @pytest.mark.deep
@@ -290,7 +290,7 @@ def test_days_have_the_capacities_that_the_method_can_use():
 
 
 def test_all_that_is_wrong_is_said_at_once():
-    found = wrong_paths(deploy_day_with_promise, with_room(1.0), rates(1.0), 1.0, margin=-1, lookahead=3, time_limit=-1)
+    found = refused(deploy_day_with_promise, with_room(1.0), rates(1.0), 1.0, margin=-1, lookahead=3, time_limit=-1)
     assert found == ["margin", "promise", "lookahead", "time_limit"]
 
 

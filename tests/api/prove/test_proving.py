@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import tiny
-from documents import complaints, wrong_paths
+from documents import complaints, refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import batches, realistic_batches
@@ -129,11 +129,9 @@ def test_wrong_arguments() -> None:
     assert "method: must be exact, far proves nothing" in found[3]
     with pytest.raises(UnknownMethodError):
         prove(ONE, ONE_BEST, "mlip")
-    with pytest.raises(InputError, match=r"within: must be a finite number of seconds >= 0, is nan"):
-        prove(ONE, ONE_BEST, within=float("nan"))
-    with pytest.raises(InputError, match="certificate: must be a Certificate"):
-        check(ONE, ONE_BEST, "x")
-    assert "schedule.tasks[0]" in wrong_paths(prove, tiny.BATCH, tiny.BEST.replace(runs=tiny.BEST.runs[1:]))
+    refused(prove, ONE, ONE_BEST, within=float("nan"), match=r"within: must be a finite number of seconds >= 0, is nan")
+    refused(check, ONE, ONE_BEST, "x", match="certificate: must be a Certificate")
+    assert "schedule.tasks[0]" in refused(prove, tiny.BATCH, tiny.BEST.replace(runs=tiny.BEST.runs[1:]))
 
 
 tenths = st.integers(1, 40).map(lambda n: n / 10)
@@ -170,8 +168,7 @@ def test_bounds_are_those_of_the_library(batch: Batch) -> None:
 
 @pytest.mark.parametrize("weights", [(), (1, 1, 1), (1, 1, 1, -1), (0, 0, 0, 0)])
 def test_weights_that_mean_nothing(weights: tuple[int, ...], proof: Certificate) -> None:
-    with pytest.raises(InputError, match=r"must be 4 whole numbers >= 0, not all 0"):
-        slice_load_value(tiny.BATCH, weights)
+    refused(slice_load_value, tiny.BATCH, weights, match=r"must be 4 whole numbers >= 0, not all 0")
     forged = sealed(proof, slice_load=SliceLoad(weights, "6"))
     assert paths(tiny.BATCH, tiny.BEST, forged) == {"slice_load.weights"}
 
@@ -326,13 +323,11 @@ def test_a_changed_figure_is_found(proof: Certificate, change: str) -> None:
 
 @pytest.mark.parametrize("prices", [(), (1, 1), (0, 0, 0), (1, -1, 1), (10**7, 1, 1)])
 def test_prices_that_mean_nothing(prices: tuple[int, ...]) -> None:
-    with pytest.raises(InputError, match=r"must be 3 whole numbers from 0 to 10\^6, not all 0"):
-        priced_work_value(tiny.BATCH, prices, 6.34)
+    refused(priced_work_value, tiny.BATCH, prices, 6.34, match=r"must be 3 whole numbers from 0 to 10\^6, not all 0")
 
 
 def test_a_bound_needs_gpus_that_start_empty_and_a_makespan() -> None:
     live = tiny.BATCH.replace(initial=(LiveInstance(0, "1g.6gb", 0),))
     for batch, most in ((live, 6.0), (tiny.BATCH, float("inf"))):
-        with pytest.raises(InputError, match="for GPUs that start empty"):
-            priced_work_value(batch, (1, 1, 1), most)
+        refused(priced_work_value, batch, (1, 1, 1), most, match="for GPUs that start empty")
     assert priced_work_of(live, tiny.BEST, 0.1) is None

@@ -5,8 +5,7 @@ import re
 
 import pytest
 from command_line import refuses
-from documents import complaints
-from refusals import refused
+from documents import complaints, refused
 
 from mig_opt import Batch, Device, FleetState, HeldInstance, LiveInstance, get_gpu, load, read, write
 from mig_opt.files.batch.batches import BATCH

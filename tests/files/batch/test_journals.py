@@ -2,7 +2,7 @@
 
 import pytest
 import tiny
-from refusals import refused
+from documents import refused
 
 from mig_opt.batch.journal import Commands, Event, Journal
 from mig_opt.errors import InputError

@@ -4,10 +4,9 @@ import json
 import math
 
 import pytest
-from documents import DELETE, DEPLOYMENT, SERVICES, changed, complaints, round_trip, text_file
+from documents import DELETE, DEPLOYMENT, SERVICES, changed, complaints, refused, round_trip, text_file
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from refusals import refused
 from serving_files import deployments, names
 
 from mig_opt import Deployment, DeploymentResult, Segment, Status

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import tiny
 from block_models import GAPS
+from documents import refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from refusals import refused
 from strategies import A30, A100, RTX, batches, scaled, tiny_batches
 
 from mig_opt import Batch, LiveInstance, SolverError, Status, Task, generate_batch, solve

@@ -2,6 +2,7 @@
 
 import pytest
 from admission_search import Replay, most_on_one_place, most_with_migration
+from documents import refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from online_worlds import NO_COSTS, RejectingChaos
@@ -131,10 +132,8 @@ def test_wrong_arguments_are_told_at_once() -> None:
     with pytest.raises(InputError, match="goal: unknown 'job'; did you mean jobs") as wrong:
         admission_optimum(generate_trace("normal-25", jobs=2), "job", migration=1, gap=2)
     assert len(wrong.value.problems) == 3
-    with pytest.raises(InputError, match="trace: must be a Trace"):
-        admission_bound(None)
-    with pytest.raises(InputError, match="can run nowhere"):
-        admission_bound(Trace((Job("a", 0.0, {1: 1.0}, memory_gb=99.0),), A30))
+    refused(admission_bound, None, match="trace: must be a Trace")
+    refused(admission_bound, Trace((Job("a", 0.0, {1: 1.0}, memory_gb=99.0),), A30), match="can run nowhere")
 
 
 def test_what_finds_no_gpu_is_left_out() -> None:

@@ -8,8 +8,8 @@ from ctypes.util import find_library
 from pathlib import Path
 
 import pytest
+from documents import refused
 from nvml_machine import Machine
-from refusals import refused
 
 from mig_opt import DriverError, get_gpu
 from mig_opt.operations.driver.instances import MigInstance, Patience

@@ -1,7 +1,7 @@
 """Schedules on several kinds of GPUs, and on GPUs without MIG, are carried out by programs on the tests' GPUs."""
 
 import pytest
-from refusals import refused
+from documents import refused
 
 from mig_opt import Batch, Commands, InputError, Pool, Task, export, get_gpu, solve, validate
 from mig_opt.files.batch.journals import read_journal

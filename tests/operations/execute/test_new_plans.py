@@ -1,7 +1,7 @@
 """Schedules that are planned anew while they run, after tasks that end late."""
 
 import pytest
-from refusals import refused
+from documents import refused
 
 from mig_opt import Batch, Commands, Run, Task, get_gpu, run_schedule, undo_schedule
 from mig_opt.batch.timing import retimed_schedule

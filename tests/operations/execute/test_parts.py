@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 from command_line import refuses
+from documents import refused
 from executions import Execution, World, random_batch, true_times
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nvml_machine import Machine
-from refusals import refused
 
 from mig_opt import Batch, Commands, Journal, Schedule, Task, get_gpu, solve
 from mig_opt.files.batch.batches import BATCH

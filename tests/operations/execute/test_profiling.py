@@ -4,7 +4,7 @@ from itertools import pairwise
 from unittest.mock import Mock
 
 import pytest
-from refusals import refused
+from documents import refused
 
 from mig_opt import Commands, Point, get_gpu
 from mig_opt.files.batch.batches import BATCH

@@ -13,10 +13,9 @@ from functools import partialmethod
 from pathlib import Path
 
 import pytest
-from documents import complaints
+from documents import complaints, refused
 from node_plans import ends, until
 from nvml_machine import Machine
-from refusals import refused
 
 from mig_opt import Batch, Commands, Device, DriverError, Run, Task, get_gpu
 from mig_opt.batch.timing import retimed_schedule

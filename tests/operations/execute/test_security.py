@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from dask_nodes import dask_nodes
+from documents import refused
 from node_plans import USER, Client, ran, until
-from refusals import refused
 from slurm_nodes import SlurmNodes
 
 from mig_opt import Batch, Commands, Journal, Run, Task, get_gpu, resume_schedule, run_schedule, undo_schedule

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import documents
 import pytest
+from documents import refused
 from nvml_machine import Machine
-from refusals import refused
 
 from mig_opt import GpuModel, OperationCosts, catalogue, cost_tables, get_gpu
 from mig_opt.operations.observe.gpu_models import GpuImport, import_gpu

@@ -4,8 +4,8 @@ import itertools
 
 import documents
 import pytest
+from documents import refused
 from nvml_machine import Machine
-from refusals import refused
 from state_forms import cluster, complaints, node, places, state_from_text
 
 from mig_opt import Device, DriverError, FleetState, HeldInstance, Status, defragment, get_gpu
@@ -95,17 +95,6 @@ def mixed(*held: tuple[int, str, int], kinds: str = "A100 A30 A100 H100 A30") ->
 
 FLEET = mixed((0, "1g.5gb", 0), (1, "1g.6gb", 1), (2, "2g.10gb", 4), (2, "1g.5gb", 0), (3, "1g.10gb", 2),
               (3, "3g.40gb", 4), (4, "2g.12gb", 2), (0, "1g.5gb", 5))  # fmt: skip
-
-
-def test_kinds_are_planned_apart():
-    """As each kind by itself, with the numbers of the whole fleet."""
-    result = defragment(FLEET)
-    assert (result.status, result.proven) == (Status.OPTIMAL, ("fragmentation", "migrations"))
-    apart = [defragment(part) for part, _ in FLEET.parts()]
-    assert len(result.migrations) == sum(len(one.migrations) for one in apart)
-    means = [one.fragmentation * one.state.gpus for one in apart]
-    assert result.fragmentation == pytest.approx(sum(means) / FLEET.gpus)
-    assert all(FLEET.kind(step.gpu) == FLEET.kind(step.to_gpu) for step in result.migrations)
 
 
 def test_a_limit_of_migrations_goes_where_it_helps_most():

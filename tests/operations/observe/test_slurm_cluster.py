@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from refusals import refused
+from documents import refused
 from slurm_cluster import Cluster, cluster
 
 from mig_opt import InputError

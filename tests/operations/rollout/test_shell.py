@@ -3,9 +3,9 @@
 import subprocess
 
 import pytest
+from documents import refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from refusals import refused
 from scripts import Machine, segment
 
 from mig_opt import Deployment

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 
 import pytest
-from refusals import refused
+from documents import refused
 from slurm_cluster import SYSTEM
 
 from mig_opt import Deployment, Device, FleetState, HeldInstance, InputError, Migration, get_gpu, read, write

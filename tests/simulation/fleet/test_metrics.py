@@ -6,48 +6,21 @@ from collections import Counter
 from copy import deepcopy
 
 import pytest
+from documents import refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from online_worlds import NO_COSTS, Chaos, Scripted, columns, job, place, run, trace, traces
 
-from mig_opt import InputError, Job, Simulation, Trace, get_gpu, methods, simulate
+from mig_opt import Job, Simulation, Trace, get_gpu, methods, simulate
 from mig_opt.method.registry import get_policy
-from mig_opt.simulation import Log, PowerModel, RunOutcome, Spread, check_log, measure
+from mig_opt.simulation import Log, PowerModel, RunOutcome, check_log
 from mig_opt.simulation.fleet.options import policy_options
 from mig_opt.validation import validate
 
 
-def two_jobs() -> Log:
-    """a on 3g@0 from 1 to 5; b (waits from 2 to 6) on 4g@0 from 7.5 to 9.5."""
-    wanted = trace(job("a", 0, "3g.20gb", 4), job("b", 2, "4g.20gb", 2))
-    script = Scripted({"a": (0, "3g.20gb@0")}, [(6, lambda cluster: cluster.start(1, 0, place("4g.20gb@0")))])
-    return simulate(wanted, script).log
-
-
-def test_figures_by_hand() -> None:
-    metrics = measure(two_jobs(), PowerModel(idle=10, full=80))
-    assert (metrics.jobs, metrics.finished, metrics.makespan) == (2, 2, 9.5)
-    # From arrival to decision: 0 and 4; from there to the end: 5 and 3.5; in all 5 and 7.5.
-    assert metrics.wait == Spread(2, 2, 4, 4)
-    assert metrics.execution == Spread(4.25, 4.25, 5, 5)
-    assert metrics.completion == Spread(6.25, 6.25, 7.5, 7.5)
-    # 3 slices for 4 s and 4 for 2 s, of 7 for 9.5 s.
-    assert metrics.utilisation == pytest.approx(20 / 66.5)
-    # 1.75 / 6 while a runs, 0 beside 4g@0.
-    assert metrics.fragmentation == pytest.approx(4 * 1.75 / 6 / 9.5)
-    assert (metrics.creations, metrics.destructions, metrics.migrations, metrics.failures, metrics.stops) == (
-        2, 1, 0, 0, 0,
-    )  # fmt: skip
-    # 10 W all the time, and 70 W for 20 of 7 slices.
-    assert metrics.energy == pytest.approx(95 + 70 * 20 / 7)
-
-
 def test_wrong_power() -> None:
-    with pytest.raises(InputError) as caught:
-        PowerModel(idle=-1, full=math.inf)
-    assert [problem.path for problem in caught.value.problems] == ["idle", "full"]
-    with pytest.raises(InputError, match="full: must be at least"):
-        PowerModel(idle=100, full=50)
+    assert refused(PowerModel, idle=-1, full=math.inf) == ["idle", "full"]
+    refused(PowerModel, idle=100, full=50, match="full: must be at least")
 
 
 def test_energy_that_jobs_say_themselves() -> None:

@@ -5,14 +5,15 @@ import random
 from collections import Counter
 
 import pytest
+from documents import refused
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from online_worlds import rows
 
-from mig_opt import InputError, Job, OperationCosts, PolicyError, Pool, Trace, generate_trace, get_gpu, simulate
+from mig_opt import InputError, Job, PolicyError, Pool, Trace, get_gpu, simulate
 from mig_opt.fleet.bounds import trace_bounds
 from mig_opt.fleet.state import FleetState, HeldInstance
-from mig_opt.fleet.trace import Outage, check_jobs
+from mig_opt.fleet.trace import Outage
 from mig_opt.heuristics.fleet.queues import FirstFit
 from mig_opt.method.registry import methods
 from mig_opt.models.fleet.admission import acceptance_bound
@@ -97,36 +98,6 @@ def test_no_scheduler_is_better_than_the_bounds(seed: int) -> None:
                 assert getattr(ratios, goal) <= getattr(most, goal) + 1e-9, (seed, policy, goal)
 
 
-def test_bounds_of_a_mixed_trace_say_something() -> None:
-    """Eleven jobs of 10 s on seven slices and four of equal worth, or eight times the fast GPU."""
-    even = tuple(Job(f"{at}", 0.0, {"A30": {1: 10.0}, "A100": {1: 10.0}}) for at in range(22))
-    pools = (Pool(A30, 1), Pool(A100, 1))
-    none = {"create": {"A30": {1: 0.0, 2: 0.0, 4: 0.0}, "A100": dict.fromkeys(A100.sizes, 0.0)}}
-    costs = OperationCosts(none["create"], none["create"])
-    assert trace_bounds(Trace(even, pools=pools, operations=costs)).makespan[0].value == pytest.approx(20.0)
-    slow = tuple(Job(f"{at}", 0.0, {"A30": {4: 900.0}, "A100": {7: 10.0}}) for at in range(8))
-    bound = trace_bounds(Trace(slow, pools=pools, operations=costs)).makespan[0].value
-    assert 75 < bound <= 80
-
-
-@pytest.mark.parametrize("policy", [name for name in POLICIES if name not in ("planner", "baskets")])
-def test_a_job_is_turned_away_only_if_no_kind_has_room(policy: str) -> None:
-    jobs = tuple(Job(f"{at}", 0.0, {"A30": {4: 10.0}, "A100": {7: 9.0}}) for at in range(4))
-    pools = (Pool(A100, 1, mig=False), Pool(A30, 2, mig=False))
-    done = simulate(Trace(jobs, pools=pools), policy, reject=True)
-    assert (done.metrics.finished, len(done.rejected)) == (3, 1)
-    assert check_log(done.log) == []
-
-
-def test_a_job_goes_where_it_is_expected_to_end_first() -> None:
-    """The first one to the faster kind, the next one to the one with room, later ones where less work waits."""
-    times = {"A30": {4: 12.0}, "A100": {7: 10.0}}
-    trace = Trace(tuple(Job(f"{at}", at, times) for at in range(4)), pools=(Pool(A30, 1), Pool(A100, 1)))
-    done = simulate(trace, "first-fit")
-    where = {run.job: trace.kind(run.gpu).name for run in done.log.runs()}
-    assert [where[job][:4].rstrip("-") for job in range(4)] == ["A100", "A30", "A100", "A30"]
-
-
 def _late_trace() -> Trace:
     """Return a trace in which the large GPU has more to do than was declared, and the small one soon nothing."""
     long = Job("long", 0.0, {"A100": {7: 300.0}}, declared={"A100": {7: 20.0}})
@@ -181,6 +152,15 @@ def test_what_is_known_of_the_memory_of_a_job_goes_with_it() -> None:
     done = simulate(trace, "memory-aware-b")
     runs = [str(run.placement.profile.name) for run in done.log.runs() if run.job == 0]
     assert runs == ["1g.5gb", "4g.24gb"]
+
+
+@pytest.mark.parametrize("policy", [name for name in POLICIES if name not in ("planner", "baskets")])
+def test_a_job_is_turned_away_only_if_no_kind_has_room(policy: str) -> None:
+    jobs = tuple(Job(f"{at}", 0.0, {"A30": {4: 10.0}, "A100": {7: 9.0}}) for at in range(4))
+    pools = (Pool(A100, 1, mig=False), Pool(A30, 2, mig=False))
+    done = simulate(Trace(jobs, pools=pools), policy, reject=True)
+    assert (done.metrics.finished, len(done.rejected)) == (3, 1)
+    assert check_log(done.log) == []
 
 
 def test_jobs_of_one_moment_are_divided_among_the_kinds() -> None:
@@ -259,11 +239,9 @@ def test_partitions_are_given_for_each_gpu_through_the_pools(policy: str) -> Non
     two, one = ["2g.12gb"], ["1g.6gb"]
     names = {0: ["3g.20gb"] * 2, 1: two * 2, 2: one * 2 + two}
     assert made == [(gpu, name) for gpu, own in names.items() for name in own]
-    with pytest.raises(InputError) as error:
-        check_policy(trace, policy, partition=("4+3", "9", "2+2", "2+2"))
-    assert [problem.path for problem in error.value.problems] == ["partition[1]", "partition[3]"]
-    with pytest.raises(InputError, match="one for each, has 3"):
-        simulate(trace, policy, partition=partitions[:3])
+    paths = refused(check_policy, trace, policy, partition=("4+3", "9", "2+2", "2+2"))
+    assert paths == ["partition[1]", "partition[3]"]
+    refused(simulate, trace, policy, partition=partitions[:3], match="one for each, has 3")
 
 
 def test_logs_of_one_kind_are_those_of_the_plain_format() -> None:
@@ -272,18 +250,3 @@ def test_logs_of_one_kind_are_those_of_the_plain_format() -> None:
     beside = Trace(other, pools=(Pool(A30, 2), Pool(A100, 1)))
     one, two = simulate(beside, "planner").log, simulate(plain, "planner").log
     assert (list(one.finished), rows(one)) == (list(two.finished), rows(two))
-
-
-def test_a_family_is_drawn_for_the_largest_of_several_kinds() -> None:
-    pools = (Pool(A100, 2), Pool(A30, 3), Pool(A30, 1, mig=False))
-    mixed = generate_trace("normal-25", pools=pools, jobs=30, seed=3)
-    plain = generate_trace("normal-25", jobs=30, seed=3)
-    assert mixed.parts()[0].trace.jobs == plain.jobs
-    assert mixed.label == "2 x A100-40GB + 3 x A30-24GB + 1 x A30-24GB without MIG"
-    assert all("A30-24GB" not in job.times for job in mixed.jobs if 3 in job.times["A100-40GB"])
-    assert {part.trace.jobs[0].profile is None for part in mixed.parts()} == {False, True}
-    check_jobs(mixed)
-    with pytest.raises(InputError, match="gpus: is said by the pools"):
-        generate_trace("normal-25", pools=pools, gpus=3)
-    more = mixed.replace(pools=(Pool(A100, 4), *pools[1:]))
-    assert (more.gpus, more.usual_operations) == (8, True)

@@ -1,6 +1,7 @@
 """Simulations that start with the instances of a state."""
 
 import pytest
+from documents import refused
 
 from mig_opt import FleetState, HeldInstance, InputError, Job, Trace, generate_trace, get_gpu, methods, simulate
 from mig_opt.fleet.trace import Outage
@@ -23,8 +24,7 @@ PARTITIONING = {"static", "memory-aware-a", "memory-aware-b", "pcie-aware", "pci
 def test_every_scheduler_starts_from_a_state_or_says_that_it_cannot(name: str) -> None:
     trace = generate_trace("normal-25", jobs=30, gpus=3, seed=1)
     if name in PARTITIONING:
-        with pytest.raises(InputError, match="cannot start with instances of others"):
-            simulate(trace, name, state=STATE, busy_until=100)
+        refused(simulate, trace, name, state=STATE, busy_until=100, match="cannot start with instances of others")
         return
     done = simulate(trace, name, state=STATE, busy_until=100)
     assert check_log(done.log) == []
@@ -48,13 +48,10 @@ def test_idle_instances_are_used() -> None:
 
 def test_mistakes() -> None:
     trace = Trace((Job("x", 1.0, {4: 10.0}, "4g.20gb"),), A100, 3)
-    with pytest.raises(InputError, match="busy_until: say after how many seconds the 4 instances"):
-        simulate(trace, state=STATE)
+    refused(simulate, trace, state=STATE, match="busy_until: say after how many seconds the 4 instances")
     with pytest.raises(InputError, match="is of A30-24GB, and the trace of A100-40GB"):
         simulate(trace, state=FleetState(get_gpu("A30"), 1, ()))
-    with pytest.raises(InputError, match="busy_until: is for a state"):
-        simulate(trace, busy_until=3.0)
-    with pytest.raises(InputError, match="state: must be a FleetState"):
-        simulate(trace, state="fleet.json")  # type: ignore[arg-type]
+    refused(simulate, trace, busy_until=3.0, match="busy_until: is for a state")
+    refused(simulate, trace, state="fleet.json", match="state: must be a FleetState")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="state: has jobs on GPU 1, which leaves at second 0; leave them out"):
         simulate(trace.replace(outages=(Outage(1, 0.0, 5.0),)), state=STATE, busy_until=50)

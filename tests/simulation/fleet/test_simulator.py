@@ -4,12 +4,13 @@ import math
 from typing import Any
 
 import pytest
+from documents import refused
 from hypothesis import given
 from hypothesis import strategies as st
 from online_worlds import NO_COSTS, TABLES, Scripted, Step, job, operations, place, rows, trace
 from online_worlds import run as run_policy
 
-from mig_opt import InputError, PolicyError, Simulation, Trace, simulate
+from mig_opt import PolicyError, Simulation, Trace, simulate
 from mig_opt.gpu.geometry import GpuState
 from mig_opt.simulation import Cluster, Job, Policy
 from mig_opt.simulation.fleet.instances import Ranking
@@ -214,9 +215,8 @@ def test_what_cannot_be_done(act: Step, message: str) -> None:
 )
 def test_wrong_options_are_all_named(policy: str, options: dict[str, Any], paths: str) -> None:
     """By default each of them."""
-    with pytest.raises(InputError) as caught:
-        simulate(trace(job("a", 0, "1g.5gb", 3)), policy, **options)
-    assert sorted(problem.path for problem in caught.value.problems) == sorted(paths.split() or options)
+    found = refused(simulate, trace(job("a", 0, "1g.5gb", 3)), policy, **options)
+    assert sorted(found) == sorted(paths.split() or options)
 
 
 def test_wrong_arguments() -> None:
@@ -227,10 +227,8 @@ def test_wrong_arguments() -> None:
         (3, {}, "policy: must be the name of a policy or an object"),
         (Scripted, {}, "policy: must be the name of a policy or an object"),
     ):
-        with pytest.raises(InputError, match=message):
-            simulate(wanted, policy, **options)
-    with pytest.raises(InputError, match="trace: must be a Trace"):
-        simulate("trace.json")
+        refused(simulate, wanted, policy, **options, match=message)
+    refused(simulate, "trace.json", match="trace: must be a Trace")
 
 
 def busy(*names: str) -> int:

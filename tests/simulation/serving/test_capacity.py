@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from documents import wrong_paths
+from documents import refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -124,11 +124,11 @@ def test_a_service_gets_the_capacity_of_as_many_segments_as_it_needs():
     ],
 )
 def test_wrong_promises_are_refused(figures, path):
-    assert wrong_paths(Promise, **figures) == [path]
+    assert refused(Promise, **figures) == [path]
 
 
 def test_wrong_arguments_are_refused_all_at_once():
-    assert wrong_paths(pool_capacity, "1g", 0.0, 0, 0.99) == ["slo", "segments", "point", "promise"]
+    assert refused(pool_capacity, "1g", 0.0, 0, 0.99) == ["slo", "segments", "point", "promise"]
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 from demands import A100, flat_table
-from documents import wrong_paths
+from documents import refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,19 +22,6 @@ DEMAND = Demand((Service("chat", 0.4, 100.0),), (flat_table("chat", A100, {1: 80
 
 def at_rate(rate: float) -> Demand:
     return DEMAND.replace(services=(dataclasses.replace(DEMAND.services[0], rate=rate),))
-
-
-def test_requests_add_up():
-    found = simulate_requests(DEMAND, DEPLOYMENT, arrivals="even", seconds=100, warm_up=10)
-    (chat,) = found.services
-    assert chat.requests == found.requests == 10_000
-    assert sum(segment.requests for segment in found.segments) == 10_000
-    assert sum(count for _, count in chat.bins) == 10_000
-    assert sum(segment.utilisation for segment in found.segments) / 2 == pytest.approx(
-        100 / 160 / found.segments[0].filling, rel=0.01
-    )
-    assert chat.p50_s <= chat.p95_s <= chat.p99_s <= chat.p999_s <= chat.longest_s
-    assert (found.late, found.keeps(0.999)) == (0, True)
 
 
 @settings(max_examples=60)
@@ -64,14 +51,6 @@ def test_none_is_lost_whatever_the_settings(
     assert found.services[0].batches >= found.requests / 4
 
 
-def test_partial_batches_take_the_time_of_the_next_size_in_the_profile():
-    points = [Point(1, batch, 2, 20.0 * batch**0.5, 0.05 * batch) for batch in (1, 2)]
-    worker = worker_at(Point(1, 4, 2, 80.0, 0.1), 0.4, Batching(), points)
-    assert worker.answer == (0.1, 2 * 2 / (20.0 * 2**0.5), 0.1, 0.1)
-    assert worker.busy == (0.1, 2 * 2 / (20.0 * 2**0.5), 0.1, 0.1)
-    assert worker.wait == pytest.approx(0.15)
-
-
 @pytest.mark.deep
 def test_the_interval_covers_the_share_of_a_long_run():
     """Also where queues are long for seconds and late requests come in heaps: here with a load of 95 %."""
@@ -83,6 +62,14 @@ def test_the_interval_covers_the_share_of_a_long_run():
         for seed in range(100)
     ]
     assert sum(low <= share <= high for low, high in intervals) >= 93
+
+
+def test_partial_batches_take_the_time_of_the_next_size_in_the_profile():
+    points = [Point(1, batch, 2, 20.0 * batch**0.5, 0.05 * batch) for batch in (1, 2)]
+    worker = worker_at(Point(1, 4, 2, 80.0, 0.1), 0.4, Batching(), points)
+    assert worker.answer == (0.1, 2 * 2 / (20.0 * 2**0.5), 0.1, 0.1)
+    assert worker.busy == (0.1, 2 * 2 / (20.0 * 2**0.5), 0.1, 0.1)
+    assert worker.wait == pytest.approx(0.15)
 
 
 def test_without_requests_nothing_is_known():
@@ -109,48 +96,12 @@ def test_without_requests_nothing_is_known():
     ],
 )
 def test_wrong_arguments_are_refused(changes, paths):
-    assert wrong_paths(simulate_requests, DEMAND, DEPLOYMENT, **changes) == paths
+    assert refused(simulate_requests, DEMAND, DEPLOYMENT, **changes) == paths
 
 
 def test_deployments_without_figures_or_segments_are_refused():
     bare = DEPLOYMENT.replace(segments=[dataclasses.replace(CHAT, throughput=0.0, service="other")])
-    assert wrong_paths(simulate_requests, DEMAND, bare) == ["services[0]", "segments[0].throughput"]
-
-
-def one_by_one(batching: Batching, *moments: float) -> list[float]:
-    """Latencies of requests at one segment, in the order of their moments."""
-    one = DEPLOYMENT.replace(segments=[CHAT])
-    latencies = []
-    for count in range(1, len(moments) + 1):
-        arrivals = Arrivals(recorded={"chat": moments[:count]})
-        found = simulate_requests(
-            DEMAND, one, arrivals=arrivals, batching=batching, warm_up=0, seconds=moments[count - 1]
-        )
-        latencies.append(found.services[0].mean_s * found.requests)
-    return [pytest.approx(after - before) for before, after in zip([0.0, *latencies], latencies, strict=False)]
-
-
-def test_a_delay_preferred_sizes_and_an_overhead():
-    # Batches of 4 take 0.1 s. One request alone waits for the delay, two are enough if two are preferred.
-    delayed = Batching(delay=0.05)
-    assert one_by_one(delayed, 1.0) == [0.15]
-    assert one_by_one(delayed, 1.0, 1.01) == [0.15, 0.14]
-    assert one_by_one(dataclasses.replace(delayed, preferred=(2,)), 1.0, 1.01) == [0.15, 0.11 + 0.1 - 0.15]
-    assert one_by_one(dataclasses.replace(delayed, overhead=0.02), 1.0) == [0.17]
-
-
-def test_processes_that_have_a_queue_each_fill_a_batch_later():
-    # Each second request goes to the other process, so that a batch of 4 is there after 7 requests, not 4.
-    moments = [1 + 0.01 * at for at in range(8)]
-    one, arrivals = DEPLOYMENT.replace(segments=[CHAT]), Arrivals(recorded={"chat": tuple(moments)})
-    given = {"arrivals": arrivals, "router": "least-connections", "warm_up": 0}
-    shared, separate = (
-        simulate_requests(DEMAND, one, batching=Batching(delay=1.0, separate=each), **given) for each in (False, True)
-    )
-    assert shared.services[0].mean_s == pytest.approx(0.1 + 0.015)
-    assert separate.services[0].mean_s == pytest.approx(0.1 + 0.03)
-    assert str(separate.facts()[1][1]) == "least-connections, to each process by itself"
-    assert separate.segments[0].requests == 8
+    assert refused(simulate_requests, DEMAND, bare) == ["services[0]", "segments[0].throughput"]
 
 
 @pytest.mark.parametrize(("router", "share"), [("round-robin", 3.0), ("random", 3.0), ("uniform", 1.0)])
@@ -204,22 +155,3 @@ def test_round_robin_goes_on_evenly_when_a_segment_joins():
     )
     served.run([np.arange(3000) / 100])
     assert served.counted.batches[:, 1].tolist() == [2500, 500]
-
-
-def test_a_batch_that_is_formed_ahead_takes_no_more_until_it_is_looked_at():
-    """As Triton does it: the delay of a batch ends while the only process is busy, and later requests wait."""
-    segment = DEPLOYMENT.replace(segments=[dataclasses.replace(CHAT, processes=1, throughput=40.0)])
-    moments = (1.0, 1.001, 1.002, 1.003, 1.02, 1.06, 1.09)  # a full batch until 1.103; then 1.02 may wait until 1.03
-
-    def ends(batching: Batching) -> list[float]:
-        arrivals = Arrivals(recorded={"chat": moments})
-        found = simulate_requests(DEMAND, segment, arrivals=arrivals, batching=batching, warm_up=0)
-        return [found.services[0].batches, pytest.approx(found.services[0].mean_s * 7 + sum(moments))]
-
-    first = 4 * 1.103
-    assert ends(Batching(delay=0.01)) == [2, first + 3 * 1.203]
-    assert ends(Batching(delay=0.01, look=0.5)) == [3, first + 1.203 + 2 * 1.303]
-    # It is looked at 0.04 s after 1.03: one more is in time for it.
-    assert ends(Batching(delay=0.01, look=0.04)) == [3, first + 2 * 1.203 + 1.303]
-    # Without a delay each request is looked at: the first is alone, four fill the next batch.
-    assert ends(Batching(delay=0.0, look=0.5)) == [3, pytest.approx(1.1 + 4 * 1.2 + 2 * 1.3)]

@@ -1,7 +1,7 @@
 """The validators of migrations and admissions: each finds everything that is wrong, and nothing else."""
 
 import pytest
-from documents import wrong_paths
+from documents import refused
 
 from mig_opt import FleetState, HeldInstance, InputError, Job, Migration, Trace, get_gpu
 from mig_opt.errors import Problem, problems_of
@@ -75,10 +75,9 @@ def test_no_more_of_a_profile_than_may_exist() -> None:
 def test_all_arguments_that_are_of_another_kind_are_named() -> None:
     wrong = {"fragmentation": "none", "within_gpus": 1, "most_migrations": True}
     room = [(0, "4g.20gb"), (0.5, "4g.20gb", 0), (0, "4g.20gb", 0), "abc"]
-    found = wrong_paths(validate_migrations, STATE, [1], room=room, **wrong)
+    found = refused(validate_migrations, STATE, [1], room=room, **wrong)
     assert found == ["fragmentation", "within_gpus", "most_migrations", "migrations[0]", "room[3]"]
-    with pytest.raises(InputError, match="state: must be a FleetState"):
-        validate_migrations("fleet", [])
+    refused(validate_migrations, "fleet", [], match="state: must be a FleetState")
     with pytest.raises(InputError, match=r"room\[1\]: must be a tuple of GPU, profile and start slice"):
         validate_migrations(STATE, [], room=[(0, "4g.20gb", 0), (0.5, "4g.20gb", 0)])
 

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 import tiny
+from documents import refused
 from online_worlds import NO_COSTS, job, trace
-from refusals import refused
 
 from mig_opt import Batch, Deployment, DeploymentResult, InputError, ScheduleResult, Segment, Status, Task, plot, solve
 from mig_opt.files.batch.batches import BATCH

@@ -5,9 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 from charts import artists, assert_texts_apart, key
+from documents import refused
 from matplotlib.lines import Line2D
 from online_worlds import NO_COSTS, Scripted, job, place, trace
-from refusals import refused
 
 from mig_opt import Job, Trace, generate_trace, get_gpu, plot
 from mig_opt.models.fleet.admission import acceptance_bound

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import pytest
 from charts import artists, assert_labels_inside, assert_texts_apart, extent, key
 from demands import A30, one_model
-from documents import wrong_paths
+from documents import refused
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from refusals import refused
 
 from mig_opt import Deployment, Device, RateTable, Segment, deploy_day, get_gpu, plot
 from mig_opt.simulation.serving.outcome import RequestSimulation, ServiceLatencies
@@ -144,7 +143,7 @@ def test_empty_deployments_and_wrong_layouts_are_drawn():
 
 def test_what_is_not_there_is_reported_at_once():
     wrong = Deployment(("X9", "A30"), (segment("a", 2, "1g.6gb", 0), segment("b", 1, "1g.5gb", 0)))
-    assert wrong_paths(plot, wrong) == ["gpus[0]", "segments[0].gpu", "segments[1].profile"]
+    assert refused(plot, wrong) == ["gpus[0]", "segments[0].gpu", "segments[1].profile"]
 
 
 def test_changes_that_interrupt_are_drawn_as_such_and_only_plans_are_drawn():
