@@ -269,13 +269,11 @@ def kind_of(name: str, document: bytes | None = None) -> str | None:
         return None
 
 
-def running_in_state(demand: Demand | None, path: Path) -> Deployment:
-    """Return the deployment that runs in the fleet of a state in a file, empty if the demand could not be read."""
-    from mig_opt.files.fleet.states import STATE
+def running_in_state(demand: Demand | None, state: FleetState, path: Path) -> Deployment:
+    """Return the deployment that runs in the fleet of the state in a file, empty if the demand could not be read."""
     from mig_opt.fleet.segments import deployment_in
     from mig_opt.serving.deployment import Deployment
 
-    state = STATE.read(path)
     if demand is None:
         return Deployment(state.names, (), state.devices)
     with file_named(path):

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from mig_opt import FleetState, read
 from mig_opt.cli import options
 from mig_opt.cli.answers import ANSWER_IS_NO, Call, File, Product
 from mig_opt.cli.checks import options_named, refuse
-from mig_opt.cli.inputs import kind_of, parsed_devices
+from mig_opt.cli.inputs import parsed_devices
 from mig_opt.cli.problems import given_services
-from mig_opt.cli.serving.inputs import read_running
+from mig_opt.cli.serving.inputs import read_running_and_state
 from mig_opt.errors import InputError, Problem, nearest
 
 if TYPE_CHECKING:
@@ -79,7 +78,10 @@ def services_export(
     problem.read(call, deployment)
     batching = call.attempt(Batching, 0.0 if patience is None else patience, delay=delay)
     names = call.attempt(parsed_devices, devices, None)
-    old = None if running is None else call.attempt(read_running, running, problem.problem)
+    old = state = None
+    with call.step():
+        if running is not None:
+            old, state = read_running_and_state(running, problem.problem)
     call.check_folder(folder)
     call.finish()
     if wrong := problem.validate():
@@ -87,8 +89,8 @@ def services_export(
         return Product(code=ANSWER_IS_NO, said=[said])
     more: dict[str, Any] = {"models": models, "port": port, "devices": names, "image": image}
     more |= {"batching": None if form == "haproxy" else batching}
-    if running is not None and form == "slurm":
-        more = {"running": read(FleetState, running) if kind_of(str(running)) == "state" else old}
+    if form == "slurm":
+        more = {"running": state or old}
     elif old is not None:
         more["change"] = plan_change(old, problem.plan, demand=problem.problem, time_limit=_CHANGE_TIME_LIMIT).plan
     with options_named({"port": "--port", "devices": "--devices", "image": "--image"}):

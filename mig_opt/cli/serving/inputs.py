@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from mig_opt import Demand, Deployment, Pool, ProfileTable, SloRule, get_gpu
+from mig_opt import Demand, Deployment, FleetState, Pool, ProfileTable, SloRule, get_gpu, read
 from mig_opt.cli.checks import Checks, options_named, refuse
 from mig_opt.cli.inputs import STANDARD_INPUT, is_bundled, is_table, kind_of, piped, running_in_state
 from mig_opt.cli.options import ServicesOptions, TableOptions
@@ -133,11 +133,17 @@ def read_deployment_for(demand: Demand | None, path: Path) -> Deployment:
 
 def read_running(path: Path, demand: Demand | None) -> Deployment:
     """Return the deployment that is running, from a file; refuse one whose instances cannot exist together."""
+    return read_running_and_state(path, demand)[0]
+
+
+def read_running_and_state(path: Path, demand: Demand | None) -> tuple[Deployment, FleetState | None]:
+    """Return the same, and the state of the fleet if that is what the file holds."""
     from mig_opt.validation.serving.instances import deployment_problems
 
-    fleet = running_in_state(demand, path) if kind_of(str(path)) == "state" else read_deployment_for(demand, path)
+    state = read(FleetState, path) if kind_of(str(path)) == "state" else None
+    fleet = read_deployment_for(demand, path) if state is None else running_in_state(demand, state, path)
     raise_any(deployment_problems(fleet), path)
-    return fleet
+    return fleet, state
 
 
 def check_deployment_names(form: str | None, deployment: Deployment, source: Path) -> None:

@@ -16,6 +16,18 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 REASON='MIG instances change'
 declare -A NEW_GRES STATE FILE
 
+# lock [check]: ends if another one is at work on the files of Slurm; several may check at a time. What may go on for longer
+# than this (a daemon, a connection of ssh) is begun without the lock.
+lock() {
+  local how=-s
+  exec 9<"$SLURM_CONF"
+  if [[ ${1:-} != check ]]; then how=-x && exec 9>>"$SLURM_CONF"; fi
+  if ! flock -n "$how" 9; then
+    say "error: another controller.sh is at work on $SLURM_CONF; wait until it has ended (fuser $SLURM_CONF shows it)"
+    exit 1
+  fi
+}
+
 # on NODE ACTION: runs the script of a node there, with the settings of this one
 on() {
   {
@@ -23,7 +35,7 @@ on() {
       if [[ -v $name ]]; then printf '%s=%q\n' "$name" "${!name}"; fi
     done
     cat "$here/node-$1.sh"
-  } | "${ON[@]}" "$1" bash -s -- "$2"
+  } | "${ON[@]}" "$1" bash -s -- "$2" 9>&-
 }
 
 # of NODE KEY: prints what Slurm says of a node
@@ -261,13 +273,13 @@ restarted() {
 bring_up() {
   local began there left
   began=$(of "$1" SlurmdStartTime)
-  "${SHARE[@]}"
+  "${SHARE[@]}" 9>&-
   there=$(on "$1" same)
   if [[ -n $there && $there != "$(cksum <"$EDITED" && cksum <"$GRES_CONF")" ]]; then
     say "error: $1 has other files of Slurm than this machine; let SHARE_CONF be a command that copies them to all nodes"
     return 1
   fi
-  "${RESTART[@]}"
+  "${RESTART[@]}" 9>&-
   for ((left = 60; left > 0; left--)); do
     if scontrol ping 2>/dev/null | grep -q ' UP'; then break; fi
     sleep 1
@@ -354,6 +366,7 @@ main() {
     say "usage: bash $0 [check|undo]"
     exit 2
   fi
+  lock "$@"
   if [[ ${1:-} == undo ]]; then
     for node in "${NODES[@]}"; do
       undo "$node"

@@ -1,5 +1,6 @@
 """Scripts for Slurm: which nodes they change, and how they edit its files."""
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ from documents import refused
 from slurm_cluster import SYSTEM
 
 from mig_opt import Deployment, Device, FleetState, HeldInstance, InputError, Migration, get_gpu, read, write
+from mig_opt.files import documents
 from mig_opt.operations.rollout.shell import functions_of
 from mig_opt.operations.rollout.slurm import slurm_change, slurm_scripts
 
@@ -84,6 +86,26 @@ def test_nothing_changes_before_slurm_has_said_that_no_job_is_on_a_node(tmp_path
     assert (tmp_path / "asked").read_text() == "\n" * 4
 
 
+def test_one_script_at_a_time_works_on_the_files_of_slurm(tmp_path):
+    conf = tmp_path / "slurm.conf"
+    conf.touch()
+
+    def ended(*lines):
+        stubs = ["scontrol() { echo is UP; }", "of() { :; }", "on() { :; }", "restarted() { :; }", "NODES=()"]
+        return done(tmp_path, [*functions_of("slurm.sh"), *stubs, *lines], SLURM_CONF=str(conf))
+
+    with conf.open() as other:
+        fcntl.flock(other, fcntl.LOCK_SH)  # as one does that checks
+        assert ended("main check").returncode == 0
+        for line in ("main", "main undo"):
+            second = ended(line)
+            assert (second.returncode, second.stdout) == (1, "")
+            assert f"error: another controller.sh is at work on {conf}; wait until it has ended" in second.stderr
+    # A daemon that it starts does not go on with the lock.
+    assert ended("lock", "RESTART=(bash -c 'sleep 5 &>/dev/null &')", "bring_up n1 gpu:1").returncode == 0
+    assert ended("main").returncode == 0
+
+
 def test_the_driver_may_have_much_to_say_of_a_gpu(tmp_path):
     stubs = ["GPUS=(0) NAMES=(0)", *functions_of("functions.sh", "slurm_node.sh"), "instances() { :; }"]
     stubs += ['smi() { echo "Minor Number : 3"; seq 100000; }', "SMI=(smi)", "files"]
@@ -122,14 +144,17 @@ def test_lines_of_other_nodes_stay_as_they_are(tmp_path, line, changed):
         assert ended.stdout == f"First=1\n{line if changed is None else changed}\nLast=1\n"
 
 
-def test_a_deployment_is_changed_as_a_state_is(run, tmp_path):
+def test_a_deployment_is_changed_as_a_state_is(run, tmp_path, monkeypatch):
     services, state, new, out = (tmp_path / name for name in ("services.json", "state.json", "new.json", "change"))
     assert run("init", "services", services).code == 0
     write(FleetState(get_gpu("A100-80GB"), 1, (HeldInstance(0, "1g.10gb", 0, "chat"),), nodes=("n1",)), state)
     assert run("deploy", services, "--from", state, "-o", new, "--quiet").code == 0
     given = ["services", "export", services, new, out, "--format", "slurm"]
     assert "--from: is needed for --format slurm" in run(*given).err
+    read_bytes, seen = documents.read_bytes, list[object]()
+    monkeypatch.setattr(documents, "read_bytes", lambda path: seen.append(path) or read_bytes(path))
     assert f"bash {out}/controller.sh check" in run(*given, "--from", state).out
+    assert seen.count(state) + seen.count(str(state)) == 2  # to see what it is, and for what it holds
     assert "# + GPU 0: 2g.20gb@4\n" in (out / "node-n1.sh").read_text()
     assert "- GPU 0" not in (out / "node-n1.sh").read_text()
     deployment = read(Deployment, new)
