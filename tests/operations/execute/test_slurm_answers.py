@@ -72,6 +72,20 @@ def test_a_job_that_cannot_be_told_to_stop_just_now_is_told_again(slurm, part, t
 
 
 @pytest.mark.parametrize(
+    "text",
+    ["Batch job submission failed: Protocol authentication error", "If munged is up, restart with --num-threads=10"],
+)
+def test_an_order_is_given_again_where_munged_is_just_restarted(slurm, part, tmp_path, text):
+    slurm("sbatch", f"[[ -e {tmp_path}/ready ]] || {{ echo 'sbatch: error: {text}' >&2; exit 1; }}")
+    engine = SlurmEngine()
+    engine.submit("n1", part)
+    assert engine.progress("n1", part, 0) is None
+    for name in ("ready", "last"):
+        (tmp_path / name).touch()
+    until(lambda: engine.progress("n1", part, 0))
+
+
+@pytest.mark.parametrize(
     ("state", "begins"),
     [("IDLE+POWERED_DOWN", True), ("IDLE+POWERING_DOWN", True), ("IDLE+POWER_DOWN", True), ("DOWN*", False)],
 )
