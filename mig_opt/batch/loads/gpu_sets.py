@@ -184,6 +184,7 @@ class GpuSetListing:
     def places(self, tasks: int, layout: int) -> dict[int, int]:
         """Return the place on the first GPU of each task of a set that was listed with a layout."""
         tree, own = LayoutTree(self._part, self._branches, [self.layouts[layout]]), list(members(tasks))
-        listed = TaskSets(tree, self._tasks.only(own), self._most, may_be_empty=not self._all_used)
+        # With no limit this cannot be too much; at least the way in which the set was listed is there.
+        listed = TaskSets(tree, self._tasks.only(own), _NO_LIMIT, may_be_empty=not self._all_used)
         listed.fill(lambda: False)
         return dict(zip(own, next(listed.assignments()), strict=True))

@@ -13,6 +13,7 @@ from mig_opt.batch.loads.branches import branches_of
 from mig_opt.batch.loads.columns import grain_of
 from mig_opt.batch.loads.gpu_sets import GpuSetListing
 from mig_opt.batch.loads.layout_values import priced_tasks
+from mig_opt.gpu.geometry import members
 from mig_opt.models.batch.dual_price_bound import DualPrices, has_dual_price_bound, raise_bound_by_dual_prices
 from mig_opt.models.batch.portfolio import CpSearch, cp
 from mig_opt.models.batch.set_partition import SetPartition
@@ -95,11 +96,15 @@ def test_the_sets_of_a_gpu_are_all_that_it_can_run(batch: Batch) -> None:
     tasks = priced_tasks(problem, branches, np.ones(len(batch.tasks)), limit, grain_of(branches, limit, 500))
     if (tasks.ticks >= 2**30 - 1).all(axis=0).any():
         return
-    found = GpuSetListing(problem, branches, 2**16).sets(tasks, 1, 2**24, 1, lambda: False)
+    listing = GpuSetListing(problem, branches, 2**16)
+    found = listing.sets(tasks, 1, 2**24, 1, lambda: False)
     assert (1 << len(batch.tasks)) - 1 in found.sets.tolist()
     assert (
         found.values == [sum(int(tasks.prices[at]) for at in range(8) if one >> at & 1) for one in found.sets]
     ).all()
+    listing._most = 1  # which is a limit for the listing alone
+    for one, layout in list(zip(found.sets.tolist(), found.layouts.tolist(), strict=True))[::9]:
+        assert list(listing.places(one, layout)) == list(members(one))
 
 
 def test_dual_prices_of_a_partition_and_in_a_region() -> None:
