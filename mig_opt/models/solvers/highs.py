@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -9,6 +10,9 @@ from mig_opt.errors import SolverError
 from mig_opt.method.result import Status
 from mig_opt.models.solvers.backend import Backend, Guard, ProgramOutcome, ProgramRun, SolverOutcome, Values
 from mig_opt.models.solvers.cbc import Cbc
+
+_LOOKS_PER_NODE = 15
+"""Looks at its limits that HiGHS takes for a node, in about as long: at the first one it takes hundreds."""
 
 
 class Highs:
@@ -64,7 +68,8 @@ class Highs:
             solution = highspy.HighsSolution()
             solution.col_value = [run.start[name] for name in names]
             model.setSolution(solution)
-        guard = Guard()
+        guard, looks = Guard(), itertools.count(1)
+        most = math.inf if run.nodes is None else run.nodes * _LOOKS_PER_NODE
 
         def report_solution(event: Any) -> None:
             guard.call(run.on_solution, dict(zip(names, map(float, event.data_out.mip_solution), strict=True)))
@@ -74,6 +79,11 @@ class Highs:
             if guard.failure is not None or run.stop.is_set():
                 event.interrupt()
 
+        def end_if_late(event: Any) -> None:
+            if next(looks) > most:
+                event.interrupt()
+
+        model.cbMipInterrupt.subscribe(end_if_late)
         model.cbMipImprovingSolution.subscribe(report_solution)
         for interrupts in (model.cbMipInterrupt, model.cbSimplexInterrupt, model.cbIpmInterrupt):
             interrupts.subscribe(report_bound)

@@ -188,3 +188,11 @@ def test_deterministic_limits_are_nodes_for_about_as_many_seconds(monkeypatch: p
     solve(tiny.BATCH, "milp-highs", time_limit=10.0, deterministic=True)
     # Of 12 and 16 tasks 18 nodes take ten seconds.
     assert 9 <= max(nodes) <= 36
+
+
+def test_deterministic_limits_end_in_a_first_node_that_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[ProgramOutcome] = []
+    run = milp_module.Highs.run
+    monkeypatch.setattr(milp_module.Highs, "run", lambda self, job: ended.append(run(self, job)) or ended[-1])
+    solve(generate_batch(12, seed=1), "milp-highs", time_limit=0.5, deterministic=True)
+    assert ended[-1].status is Status.INTERRUPTED
