@@ -31,7 +31,8 @@ _PATIENCE_S = 5.0  # seconds after which a program of Slurm is given up, and cal
 _BETWEEN_S = 1.0  # seconds between questions about the jobs, which all go to one controller
 _BEAT_S = 1.5  # seconds after which the heart of a running job, which beats every second, is missed
 _UNREACHED = re.compile(
-    r"no answer|contact|connection|timed out|transmitted|unavailable|unable to accept|again later|munge|authenticat|^$", re.I
+    r"no answer|contact|connect|timed out|transmitted|unavailable|unable to accept|again later|munge|authenticat|^$",
+    re.I,
 )
 """Words with which Slurm's programs refuse for a while; other refusals are for good."""
 
