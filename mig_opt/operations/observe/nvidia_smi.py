@@ -179,8 +179,10 @@ def _read_screen(lines: Sequence[Line], node: str, seen: Sightings) -> list[Seen
             partitioned = partitioned or (where if mig else "")
             seen.gpu(node, gpu, where, mig=mig)
         told = told or (title == "Processes" and ("No running processes" in text or bool(tables[title])))
-    if partitioned and "MIG devices" not in tables:
-        seen.wrong(partitioned, "MIG is on, but there is no table of MIG devices below; give the whole output")
+    torn = title == "MIG devices" and not tables[title] and not any("No MIG devices" in line.text for line in lines)
+    if partitioned and (torn or "MIG devices" not in tables):
+        what = "row in the table" if torn else "table"
+        seen.wrong(partitioned, f"MIG is on, but there is no {what} of MIG devices below; give the whole output")
     # In a container the table of processes is empty, without a word that none runs.
     running = [(int(found[1]), found[2], f"pid {found[3]}") for found, _ in tables.get("Processes", [])]
     devices = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -164,7 +164,7 @@ def _read_slurm(sources: Sequence[Source], seen: Sightings) -> None:
 _OF_TEXTS = {"nvidia-smi": read_nvidia_smi, "slurm": _read_slurm}
 
 
-def _guessed(sources: Iterable[Source], parts: Sequence[Part], findings: Findings) -> Format:
+def _guessed(sources: Sequence[Source], parts: Sequence[Part], findings: Findings) -> Format:
     """Return the form of texts; InputError if they are of none."""
     if parts:
         kinds = {part.value.get("kind") for part in parts}
@@ -180,7 +180,9 @@ def _guessed(sources: Iterable[Source], parts: Sequence[Part], findings: Finding
         for form, sign in _SIGNS.items():
             if sign.search(text):
                 return form
-    findings.add("", f"is in no form that is known ({', '.join(FORMATS)}); say which it is with --format")
+    empty = "is empty; give what nvidia-smi, kubectl or scontrol prints"
+    unknown = f"is in no form that is known ({', '.join(FORMATS)}); say which it is with --format"
+    findings.add("", unknown if any(source.text.strip() for source in sources) else empty)
     findings.check()
     raise AssertionError
 

@@ -90,6 +90,7 @@ def test_a_cut_name_is_that_of_the_whole_one():
         "|   0  {}  On   | 00000000:07:00.0 Off |                   On |\n"
         "|                               |                      |              Enabled |\n"
         "| MIG devices:                                                                |\n"
+        "|  No MIG devices found                                                       |\n"
     )
     cut = screen.format("NVIDIA A100-SXM...")
     assert complaints(cut) == [

@@ -92,6 +92,13 @@ def test_every_damaged_row_is_told():
 def test_a_screen_without_its_devices_is_refused():
     (found,) = complaints(*SCREEN[: DEVICES - 1])
     assert found == "line 11: MIG is on, but there is no table of MIG devices below; give the whole output"
+    for end in range(DEVICES + 1, DEVICES + 6):  # within the head of that table
+        (found,) = complaints(*SCREEN[:end])
+        assert "MIG is on, but there is no row in the table of MIG devices below; give the whole output" in found
+
+
+def test_an_empty_text_is_told_as_that():
+    assert complaints("", "\n") == ["is empty; give what nvidia-smi, kubectl or scontrol prints"]
 
 
 def test_what_is_refused_below_a_screen_is_told():
