@@ -44,7 +44,7 @@ from mig_opt.models.batch.dual_price_bound import (
 from mig_opt.models.batch.layout_proof import prove_by_layouts
 from mig_opt.models.batch.layout_search import search_layouts
 from mig_opt.models.batch.load_program import raise_bound_by_loads
-from mig_opt.models.batch.priced_search import MAX_TASKS_BY_PATTERNS, PricedSearch
+from mig_opt.models.batch.priced_search import PricedSearch, fills_gpus
 from mig_opt.models.batch.set_partition import SetPartition
 from mig_opt.models.batch.set_prices import SetBound, has_sets
 from mig_opt.models.batch.subset_proof import MAX_TASKS_OF_TABLES, prove_by_subsets
@@ -186,7 +186,7 @@ class Portfolio:
         if self.has_few_sets or self.tasks > _MAX_TASKS_FINE:
             # Few sets of tasks prove more than finer prices do, and the sooner with all threads.
             grains: tuple[int, ...] = (GRAINS,)
-        elif self.tasks > MAX_TASKS_BY_PATTERNS * self.gpus:
+        elif fills_gpus(self.search.problem):
             grains = GRAINS, FINE_GRAINS
         else:
             grains = _COARSE_GRAINS, _MIDDLE_GRAINS, FINE_GRAINS

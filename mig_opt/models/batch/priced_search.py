@@ -11,16 +11,22 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Generic, Protocol
 
+from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.local_search import TimedSearch
 from mig_opt.batch.loads.starts import FilledStarts, PatternStarts
 from mig_opt.models.batch.block_search import BlockSearch, M
 from mig_opt.models.batch.dual_price_bound import DualPriceBound, DualPrices
 
-MAX_TASKS_BY_PATTERNS = 18
+_MAX_TASKS_BY_PATTERNS = 18
 """Number of tasks on a GPU above which starts fill one GPU after the other: what is left over then fits well, too."""
 
 _ROUNDS_OF_PATTERNS = 25
 """Rounds of dual prices after which the patterns are taken for starts; each next time after twice as many."""
+
+
+def fills_gpus(problem: IntegerBatch) -> bool:
+    """Return True if starts fill one GPU after the other, and do not come from patterns."""
+    return len(problem.batch.tasks) > _MAX_TASKS_BY_PATTERNS * len(problem.gpus)
 
 
 class RisingBound(Protocol):
@@ -51,9 +57,7 @@ class PricedSearch(Generic[M]):
         self._bound: RisingBound = DualPriceBound(search, grains=self._grains.pop(0))
         self._rounds, self._next_patterns = 0, _ROUNDS_OF_PATTERNS
         self._ended, self._stopped = False, False
-        problem = search.problem
-        # True if starts fill one GPU after the other.
-        self._fills = len(problem.batch.tasks) > MAX_TASKS_BY_PATTERNS * len(problem.gpus)
+        self._fills = fills_gpus(search.problem)
         self._failure: BaseException | None = None
 
     def run(self) -> None:
@@ -112,14 +116,14 @@ class PricedSearch(Generic[M]):
 
     def _finer(self) -> bool:
         """Go on with a bound that tells more; return False if there is none."""
-        prices, last = self.dual_prices, self._last
-        assert prices is not None
+        assert self.dual_prices is not None
+        bound: RisingBound | None = None
         if self._grains:
-            self._bound = DualPriceBound(self._search, prices, self._grains.pop(0))
-            return True
-        self._last = None
-        bound = None if last is None else last(prices, self._over)
-        self._bound = self._bound if bound is None else bound
+            bound = DualPriceBound(self._search, self.dual_prices, self._grains.pop(0))
+        elif self._last is not None:
+            bound, self._last = self._last(self.dual_prices, self._over), None
+        if bound is not None:
+            self._bound = bound
         return bound is not None
 
     def _take_starts(self) -> None:
