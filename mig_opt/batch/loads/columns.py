@@ -32,6 +32,9 @@ _combine_in_orders = loop("combine_in_orders")
 _HIGHEST = 2**31 - 1
 """Largest value that fits into a table."""
 
+_GRAINS_TRIED = 10_000
+"""Sizes of a grain that are tried, at most: a grain can be millions of ticks where times have many digits."""
+
 _SECONDS_PER_GRAIN = 1e-9
 """Seconds to fill tables, for each use of a branch, each task and each grain."""
 
@@ -68,8 +71,9 @@ def grain_of(branches: Branches, most: int, grains: int) -> int:
     A schedule of ``most`` ticks has at most ``grains`` of them, and at least half as many.
     """
     least = max(1, -(-most // grains))
+    possible = np.arange(least, 2 * least, -(-least // _GRAINS_TRIED))
     operations = [ticks for place in branches.places for ticks in (place.create, place.destroy)]
-    return min(range(least, 2 * least), key=lambda grain: sum(ticks % grain for ticks in operations) + grain)
+    return int(possible[np.argmin(possible + sum(ticks % possible for ticks in operations))])
 
 
 class PricingProblem:
