@@ -55,7 +55,7 @@ def test_any_number_may_have_thousands_of_digits(name, tmp_path):
     text, read = CASES[name]
     numbers = list(re.finditer(r"[0-9]+", text))
     refused = 0
-    for number in numbers[:: len(numbers) // 40 + 1]:
+    for number in numbers[:: len(numbers) // 15 + 1]:
         changed = text[: number.start()] + HUGE + text[number.end() :]
         try:
             read(tmp_path / name, changed)

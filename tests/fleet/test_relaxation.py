@@ -38,7 +38,7 @@ def every_schedule(jobs: list[tuple[int, int]]) -> list[list[list[int]]]:
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(job_lists)
 def test_shortest_remaining_first_has_ended_most_at_every_moment(jobs: list[tuple[int, int]]) -> None:
     jobs = jobs[:3]
@@ -50,7 +50,7 @@ def test_shortest_remaining_first_has_ended_most_at_every_moment(jobs: list[tupl
     assert last_end(relaxation(jobs))[0] == pytest.approx(min(other[-1] for other in others))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(job_lists)
 def test_no_schedule_has_earlier_mean_busy_times(jobs: list[tuple[int, int]]) -> None:
     jobs = jobs[:3]

@@ -46,7 +46,7 @@ def test_no_step_where_tasks_are_in_as_many_sets() -> None:
 
 
 @given(realistic_batches(max_tasks=9, max_gpus=3))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_partitions_are_valid_schedules_and_no_bounds(monkeypatch: pytest.MonkeyPatch, batch: Batch) -> None:
     for name, value in {"_FEWEST": 2, "_ENOUGH": 20, "_NUMBER": 200, "_UNEVEN": 99.0, "_WIDEST": 99.0}.items():
         monkeypatch.setattr(even_sets, name, value)

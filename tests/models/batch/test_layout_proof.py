@@ -63,6 +63,7 @@ def test_the_best_schedule_of_random_batches(n: int, seed: int, grains: int) -> 
             assert min(bounds(search, prices, (best + search.upper) // 2, grains)) <= best
 
 
+@pytest.mark.deep
 def test_prices_of_their_own_rule_out_most() -> None:
     batch = generate_batch(30, scaling="MixedScaling", seed=2)
     search, prices = begun(batch)

@@ -47,7 +47,7 @@ def agree(search: CpSearch, optimum: float) -> None:
 
 
 @given(tiny_batches, st.lists(st.floats(0.1, 1.0), min_size=8, max_size=8), st.booleans())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_never_above_the_optimum_of_brute_force(batch: Batch, prices: list[float], priced_only: bool) -> None:
     search = proven(batch, prices, priced_only=priced_only)
     if search is not None:
@@ -84,8 +84,8 @@ def test_it_proves_what_a_search_has_found(gpus: int) -> None:
     assert search.control.lower_bound == pytest.approx(solve(batch, "cp").makespan)
 
 
-@given(realistic_batches(max_tasks=6, max_gpus=1))
-@settings(max_examples=30, deadline=None)
+@given(realistic_batches(max_tasks=5, max_gpus=1))
+@settings(max_examples=12, deadline=None)
 def test_the_sets_of_a_gpu_are_all_that_it_can_run(batch: Batch) -> None:
     """A set that some schedule runs within the limit is listed, whatever the dual prices."""
     problem = IntegerBatch(batch)

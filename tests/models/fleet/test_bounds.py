@@ -174,7 +174,7 @@ ALL = pytest.param([entry.name for entry in methods("simulate")], marks=pytest.m
 
 
 @pytest.mark.parametrize("names", [SOME, ALL])
-@settings(max_examples=110, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(trace=mixed_traces(), seed=st.integers(0, 10**6))
 def test_no_scheduler_beats_the_bounds(names: list[str], trace: Trace, seed: int) -> None:
     options = {"planner": {"rounds": 20}, "pcie-aware": {"wait_threshold": 0.0}}
