@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Required, TypedDict, Unpack, overload
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Schedule, ScheduleResult
@@ -34,7 +34,24 @@ if TYPE_CHECKING:
     from mig_opt.fleet.bounds import TraceBounds
     from mig_opt.serving.demand import Demand
 
+    _Bounds = TraceBounds | Acceptance
+
 PathLike = str | os.PathLike[str]
+_Simulations = Simulation | Sequence[Simulation]
+
+
+class _Shown(TypedDict, total=False):
+    """Keywords for a picture that is returned as a figure."""
+
+    title: str | None
+
+
+class _Written(_Shown, total=False):
+    """Keywords for a picture that becomes a file."""
+
+    to: Required[PathLike]
+    dpi: float
+
 
 _METADATA: dict[str, dict[str, str | None]] = {
     "png": {"Software": None},
@@ -147,66 +164,29 @@ _SCENES: dict[tuple[type, int], Callable[..., Scene]] = {
 
 
 @overload
-def plot(
-    batch: Batch, schedule: Schedule, /, *, lower_bound: float | None = None, title: str | None = None
-) -> Figure: ...
+def plot(batch: Batch, schedule: Schedule, /, *, lower_bound: float | None = None, **how: Unpack[_Shown]) -> Figure: ...
 @overload
-def plot(
-    batch: Batch,
-    schedule: Schedule,
-    /,
-    *,
-    to: PathLike,
-    lower_bound: float | None = None,
-    title: str | None = None,
-    dpi: float = 150,
-) -> None: ...
+def plot(batch: Batch, schedule: Schedule, /, *, lower_bound: float | None = None, **how: Unpack[_Written]) -> None: ...
 @overload
-def plot(batch: Batch, plan: Schedule, measured: Schedule, /, *, title: str | None = None) -> Figure: ...
+def plot(batch: Batch, plan: Schedule, measured: Schedule, /, **how: Unpack[_Shown]) -> Figure: ...
 @overload
-def plot(
-    batch: Batch, plan: Schedule, measured: Schedule, /, *, to: PathLike, title: str | None = None, dpi: float = 150
-) -> None: ...
+def plot(batch: Batch, plan: Schedule, measured: Schedule, /, **how: Unpack[_Written]) -> None: ...
 @overload
-def plot(content: Batch | DayResult, /, *, title: str | None = None) -> Figure: ...
+def plot(content: Batch | DayResult, /, **how: Unpack[_Shown]) -> Figure: ...
 @overload
-def plot(content: Batch | DayResult, /, *, to: PathLike, title: str | None = None, dpi: float = 150) -> None: ...
+def plot(content: Batch | DayResult, /, **how: Unpack[_Written]) -> None: ...
 @overload
-def plot(deployment: Deployment, /, *, demand: Demand | None = None, title: str | None = None) -> Figure: ...
+def plot(deployment: Deployment, /, *, demand: Demand | None = None, **how: Unpack[_Shown]) -> Figure: ...
 @overload
-def plot(
-    deployment: Deployment, /, *, to: PathLike, demand: Demand | None = None, title: str | None = None, dpi: float = 150
-) -> None: ...
+def plot(deployment: Deployment, /, *, demand: Demand | None = None, **how: Unpack[_Written]) -> None: ...
 @overload
-def plot(requests: RequestSimulation, /, *, promise: float | None = None, title: str | None = None) -> Figure: ...
+def plot(requests: RequestSimulation, /, *, promise: float | None = None, **how: Unpack[_Shown]) -> Figure: ...
 @overload
-def plot(
-    requests: RequestSimulation,
-    /,
-    *,
-    to: PathLike,
-    promise: float | None = None,
-    title: str | None = None,
-    dpi: float = 150,
-) -> None: ...
+def plot(requests: RequestSimulation, /, *, promise: float | None = None, **how: Unpack[_Written]) -> None: ...
 @overload
-def plot(
-    simulations: Simulation | Sequence[Simulation],
-    /,
-    *,
-    bounds: TraceBounds | Acceptance | None = None,
-    title: str | None = None,
-) -> Figure: ...
+def plot(simulations: _Simulations, /, *, bounds: _Bounds | None = None, **how: Unpack[_Shown]) -> Figure: ...
 @overload
-def plot(
-    simulations: Simulation | Sequence[Simulation],
-    /,
-    *,
-    to: PathLike,
-    bounds: TraceBounds | Acceptance | None = None,
-    title: str | None = None,
-    dpi: float = 150,
-) -> None: ...
+def plot(simulations: _Simulations, /, *, bounds: _Bounds | None = None, **how: Unpack[_Written]) -> None: ...
 def plot(
     content: Any, /, *more: Any, to: PathLike | None = None, title: str | None = None, dpi: float = 150, **options: Any
 ) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -241,15 +241,8 @@ def _bars(done: Sequence[Simulation], names: Sequence[str], bounds: TraceBounds 
 _BOUND_S = 10.0  # seconds for each upper bound
 
 
-class _Compared(NamedTuple):
-    """A figure of each policy side by side, with what no policy falls below, or exceeds, if that is known."""
-
-    title: str
-    heading: str
-    values: Sequence[float]
-    bound: float | None
-    wordings: Sequence[str]
-    sign: str
+_Compared = tuple[str, str, Sequence[float], float | None, Sequence[str], str]
+"""Title, heading, figures of the policies, what none falls below (or exceeds), wordings, and the sign of that bound."""
 
 
 def _ratios(simulations: Sequence[Simulation], most: TraceBounds | Acceptance | None) -> Iterator[_Compared]:
@@ -266,7 +259,7 @@ def _ratios(simulations: Sequence[Simulation], most: TraceBounds | Acceptance | 
     ):
         values = [100 * getattr(each.metrics.acceptance, goal) for each in simulations]
         wordings, sign = [f"{value:.1f}" for value in values], f"upper bound: no {whose} accepts more"
-        yield _Compared(name, heading, values, 100 * getattr(most, goal), wordings, sign)
+        yield name, heading, values, 100 * getattr(most, goal), wordings, sign
 
 
 def _times(simulations: Sequence[Simulation], bounds: TraceBounds | Acceptance | None) -> Iterator[_Compared]:
@@ -281,7 +274,7 @@ def _times(simulations: Sequence[Simulation], bounds: TraceBounds | Acceptance |
         ("makespan", "Makespan", [each.makespan for each in metrics], least.makespan[0].value),
     ):
         wordings = [_wording(each, value, bound) for each, value in zip(simulations, values, strict=True)]
-        yield _Compared(name, heading, values, bound, wordings, "lower bound: no scheduler is better")
+        yield name, heading, values, bound, wordings, "lower bound: no scheduler is better"
 
 
 def _wording(simulation: Simulation, value: float, bound: float | None) -> str:
