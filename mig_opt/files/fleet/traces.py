@@ -133,22 +133,14 @@ def _cells(trace: Trace) -> tuple[Iterable[str], Iterable[list[object]]]:
     """
     # Whoever asks for a profile and has its time only is a row with work_s.
     by_work = all(job.profile is not None and len(job.times) == 1 for job in trace.jobs)
-    problems = (
-        [] if trace.gpu else [Problem("pools", "a CSV file cannot hold several kinds of GPUs; write a JSON file")]
-    )
+    lost = [] if trace.gpu else [("pools", "cannot hold several kinds of GPUs")]
     for index, job in enumerate(trace.jobs):
-        if job.memory_growth:
-            message = "a CSV file cannot hold how memory grows; write a JSON file"
-            problems.append(Problem(f"jobs[{index}].memory_growth", message))
-        if job.crashes:
-            message = "a CSV file cannot hold crashes; write a JSON file"
-            problems.append(Problem(f"jobs[{index}].crashes", message))
+        lost += [(f"jobs[{index}].memory_growth", "cannot hold how memory grows")] if job.memory_growth else []
+        lost += [(f"jobs[{index}].crashes", "cannot hold crashes")] if job.crashes else []
         if job.declared is not None and not by_work:
-            message = "a CSV file can hold declared times only if all jobs ask for profiles; write a JSON file"
-            problems.append(Problem(f"jobs[{index}].declared", message))
-    if trace.outages:
-        problems.append(Problem("outages", "a CSV file cannot hold those of GPUs; write a JSON file"))
-    raise_any(problems)
+            lost.append((f"jobs[{index}].declared", "can hold declared times only if all jobs ask for profiles"))
+    lost += [("outages", "cannot hold those of GPUs")] if trace.outages else []
+    raise_any(Problem(path, f"a CSV file {why}; write a JSON file") for path, why in lost)
     figures = [key for key, blank in _FIGURES.items() if any(getattr(job, key) != blank for job in trace.jobs)]
     profiles = any(job.profile for job in trace.jobs)
     declared = any(job.declared is not None for job in trace.jobs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import partial
 from pathlib import Path
 
 from mig_opt.files.documents import file_path, read_text
@@ -42,8 +43,6 @@ def read_rates(path: str | Path) -> RateTable:
         return good and len(header) > 1
 
     rows = read_rows(read_text(path), findings, check, example="time,chat,search", what="time")
-    if not rows:
-        findings.check()
     services = [column for column in rows[0][1] if column != "time"]
     times: list[float] = []
     rates: dict[str, list[float]] = {service: [] for service in services}
@@ -72,10 +71,7 @@ def read_recorded(path: str | Path) -> dict[str, tuple[float, ...]]:
     path = file_path(path)
     findings = Findings(str(path))
     needed = {"time": "; add one with seconds", "service": "; add one with the names of the services"}
-
-    def check(header: list[str], where: str, noted: Findings) -> bool:
-        return check_columns(header, where, noted, needed, needed)
-
+    check = partial(check_columns, known=needed, needed=needed)
     found: dict[str, list[float]] = {}
     times: list[float] = []
     for line, cells in read_rows(read_text(path), findings, check, example="time,service", what="request"):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, get_args
 
 from mig_opt.errors import InputError, Problem
@@ -123,10 +124,7 @@ def format_of(text: str, findings: Findings) -> Format | None:
 
 def _rows(text: str, findings: Findings, needed: Mapping[str, str], texts: tuple[str, ...] = ()) -> Iterator[_Figures]:
     """Yield the rows of a table; the needed columns have what is said if they are not there."""
-
-    def check(header: list[str], where: str, findings: Findings) -> bool:
-        return check_columns(header, where, findings, needed=needed)
-
+    check = partial(check_columns, needed=needed)
     for line, cells in read_rows(text, findings, check, example=",".join(needed), what="run"):
         row = {column: cell if column in texts else number(cell) for column, cell in cells.items()}
         yield _Figures(row, f"line {line}", findings)

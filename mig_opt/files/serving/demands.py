@@ -79,9 +79,11 @@ SERVICE_COLUMNS = {
 """The key of a service that each column gives; some columns have a second name, that of ParvaGPU's scenarios."""
 
 _NEEDED = {
-    "slo": "has no column with the SLOs; add slo_s (seconds) or slo_ms (milliseconds)",
-    "rate": "has no column rate_rps; add one with requests per second",
+    ("name", "model"): "has no column service; add one with the names of the services",
+    ("slo",): "has no column with the SLOs; add slo_s (seconds) or slo_ms (milliseconds)",
+    ("rate",): "has no column rate_rps; add one with requests per second",
 }
+"""What is said where none of these keys has a column."""
 
 _NO_PROFILES = (
     "is missing; add the profile tables of the models, or give them as tables=... (command line: --profiles FILE)"
@@ -214,15 +216,9 @@ def _check_header(header: list[str], where: str, findings: Findings) -> bool:
         other = columns.setdefault(SERVICE_COLUMNS[column], column) if column in SERVICE_COLUMNS else column
         if other != column:
             findings.add(f"{where}, {column}", f"says the same as the column {other}; keep one of them")
-    complete = True
-    if "name" not in columns and "model" not in columns:
-        findings.add(where, "has no column service; add one with the names of the services")
-        complete = False
-    for key, message in _NEEDED.items():
-        if key not in columns:
-            findings.add(where, message)
-            complete = False
-    return complete
+    missing = [Problem(where, message) for keys, message in _NEEDED.items() if columns.keys().isdisjoint(keys)]
+    findings.extend(missing)
+    return not missing
 
 
 def _of_scenario(

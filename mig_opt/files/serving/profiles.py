@@ -154,7 +154,8 @@ def _imported(text: str, gpu: str | None, model: str, memory_gb: float | None, s
     needed = dict.fromkeys(names, f"; the columns are {','.join(names)}")
     check = partial(check_columns, known=names, needed=needed)
     rows = read_rows(text, findings, check, example=",".join(names), what="row of measurements")
-    ran = [(line, cells) for line, cells in rows if _ran(cells)]
+    figures = [_COLUMNS[key] for key in ("throughput", "latency")]
+    ran = [(line, cells) for line, cells in rows if any(number(cells[column]) != 0 for column in figures)]
     if rows and not ran:
         findings.add("", "has no row that ran: throughput and latency are 0 in all of them")
     raw = {"model": model, "gpu": gpu or REPORTED, "memory_gb": memory_gb}
@@ -163,10 +164,6 @@ def _imported(text: str, gpu: str | None, model: str, memory_gb: float | None, s
         table: ProfileTable = read_value(ProfileTable, raw, "", findings)
         findings.check()
     return table
-
-
-def _ran(cells: dict[str, str]) -> bool:
-    return any(number(cells[_COLUMNS[key]]) != 0 for key in ("throughput", "latency"))
 
 
 def _points(rows: list[dict[str, str]]) -> list[Raw]:
