@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -121,12 +121,14 @@ def made(
 class Call(Checks):
     """The call of a command: checks of what was given, and the way in which it is answered.
 
-    ``inputs`` are the files that were named. No progress is shown if it is not wanted, or the report as JSON.
+    ``inputs`` are the files that were named, ``given`` are the values of all options and arguments by their names. No
+    progress is shown if it is not wanted, or the report as JSON.
     """
 
-    def __init__(self, inputs: Sequence[str | Path], *, as_json: bool = False, quiet: bool = False) -> None:
+    def __init__(self, inputs: Sequence[str | Path], given: Mapping[str, object]) -> None:
         super().__init__()
-        self.inputs, self.as_json, self.quiet = inputs, as_json, quiet or as_json
+        self.inputs, self.given, self.as_json = inputs, given, bool(given.get("--json"))
+        self.quiet = bool(given.get("--quiet")) or self.as_json
 
     def begin(self, **outputs: Path | None) -> None:
         """Refuse all that is wrong, before the work: outputs (by the words for their content) that cannot be, too."""
@@ -145,7 +147,10 @@ class Call(Checks):
                 continue
             with self.step():
                 if path == Path("-"):
-                    refuse("", "stands for no file that is written; name one", path)
+                    named = next((name for name, value in self.given.items() if value is path), "")
+                    for_json = named == "--output" and "--json" in self.given
+                    more = " (--json prints the answer on standard output)" if for_json else ""
+                    refuse(named, f"- stands for no file that is written; name one{more}")
                 # One folder that cannot be written to is one problem, however many files it is to hold.
                 new = [other for other in earlier.values() if not other.exists()]
                 together = not path.exists() and path.parent in {other.parent for other in new}

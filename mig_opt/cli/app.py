@@ -195,7 +195,7 @@ def called(command: Callable[..., Answer | None]) -> Callable[..., None]:
             begin_log(values["log_level"])
             named = [values[name] if isinstance(values[name], list) else [values[name]] for name in files]
             read = [value for several in named for value in several if value is not None]
-            call = Call(read, as_json=values.get("as_json", False), quiet=values.get("quiet", False))
+            call = Call(read, {names[name]: value for name, value in values.items()})
             given = {name: value for name, value in values.items() if name not in common}
             if hints["return"] is Product and given.get("output") == Path("-"):
                 given["output"] = None  # it goes to standard output, as without the option

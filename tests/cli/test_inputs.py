@@ -76,7 +76,10 @@ def test_no_name_of_a_file_is_empty(run, words, name):
 def test_a_dash_is_standard_output_or_refused(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert run("generate", "-n", "3", "-o", "-").out == run("generate", "-n", "3").out
-    refuses(run("solve", "rodinia-a30", "-o", "-"), "-: stands for no file that is written; name one")
+    told = "--output: - stands for no file that is written; name one (--json prints the answer on standard output)"
+    refuses(run("solve", "rodinia-a30", "-o", "-"), told)
+    assert json.loads(run("solve", "rodinia-a30", "--method", "far", "--json").out)["schedule"]["runs"]
+    refuses(run("plot", "rodinia-a30", "-", "-"), "OUT: - stands for no file that is written; name one\n")
     assert [*tmp_path.iterdir()] == []
 
 
