@@ -36,7 +36,7 @@ FORMATS = {"json": ".json", "csv": ".csv", "mig-parted": ".yaml", "nvidia-smi": 
 """The formats of exports, with the ends of names of their files."""
 
 _WITH_DEVICES = ("mig-parted", "nvidia-smi", "kubernetes")  # formats that name GPUs of machines
-_CHANGE_TIME_LIMIT = 10.0  # seconds for the order of the steps from what is running
+CHANGE_TIME_LIMIT = 10.0  # seconds for the order of the steps from what is running
 
 
 def deploy(
@@ -129,7 +129,7 @@ def deploy(
     with call.progress(entry.name):
         result = _run(demand, method, promise, {**times, "running": old}, only=only, initial=begun)
         # Who has pressed Ctrl-C does not want to wait much longer.
-        limit = 1.0 if result.status is Status.INTERRUPTED else _CHANGE_TIME_LIMIT
+        limit = 1.0 if result.status is Status.INTERRUPTED else CHANGE_TIME_LIMIT
         steps_of = partial(plan_change, demand=demand, operations=seconds, time_limit=limit)
         change = None if old is None or result.plan is None else steps_of(old, result.plan)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 from shlex import quote
@@ -9,13 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
+from mig_opt import export
 from mig_opt.cli import options
 from mig_opt.cli.answers import ANSWER_IS_NO, Call, File, Product
-from mig_opt.cli.checks import options_named, refuse
+from mig_opt.cli.checks import file_named, options_named, refuse
 from mig_opt.cli.inputs import parsed_devices
 from mig_opt.cli.problems import given_services
+from mig_opt.cli.serving.deploy import CHANGE_TIME_LIMIT
 from mig_opt.cli.serving.inputs import read_running_and_state
-from mig_opt.errors import InputError, Problem, nearest
+from mig_opt.errors import Problem, nearest, raise_any
 
 if TYPE_CHECKING:
     from mig_opt.serving.demand import Demand
@@ -28,7 +31,6 @@ _FORMATS = {
     "slurm": ("--from",),
 }
 """The formats with the options that are for them."""
-_CHANGE_TIME_LIMIT = 10.0  # seconds for the order of the steps from what is running
 
 
 def services_export(
@@ -92,8 +94,9 @@ def services_export(
     if form == "slurm":
         more = {"running": state or old}
     elif old is not None:
-        more["change"] = plan_change(old, problem.plan, demand=problem.problem, time_limit=_CHANGE_TIME_LIMIT).plan
-    with options_named({"port": "--port", "devices": "--devices", "image": "--image"}):
+        more["change"] = plan_change(old, problem.plan, demand=problem.problem, time_limit=CHANGE_TIME_LIMIT).plan
+    where = file_named(running) if form == "slurm" else contextlib.nullcontext()  # what runs lacks nodes
+    with where, options_named({"port": "--port", "devices": "--devices", "image": "--image"}):
         files = _files(form, problem.plan, problem.problem, more)
     first = quote(str(folder / next(iter(files), "")))
     usage = {
@@ -112,22 +115,18 @@ def _check_format(form: str, given: Mapping[str, Any]) -> None:
     if form not in _FORMATS:
         refuse("--format", f"unknown format {form!r}; {nearest(form, _FORMATS)}")
     wrong = [option for option, value in given.items() if value is not None and option not in _FORMATS[form]]
-    if wrong:
-        raise InputError(Problem(option, f"is not for --format {form}; leave it out") for option in wrong)
+    raise_any(Problem(option, f"is not for --format {form}; leave it out") for option in wrong)
 
 
 def _files(form: str, deployment: Deployment, demand: Demand, more: Mapping[str, Any]) -> Mapping[str, str]:
     """Return the texts of the files of a format by their paths in the folder; the script to be called is the first."""
-    from mig_opt.operations.rollout.haproxy import haproxy_config
-    from mig_opt.operations.rollout.manifests import kubernetes_manifests
     from mig_opt.operations.rollout.slurm import slurm_change
-    from mig_opt.operations.rollout.triton import triton_files
 
-    given = {name: value for name, value in more.items() if value is not None}
-    if form == "triton":
-        return triton_files(deployment, demand, **given)
+    given: dict[str, Any] = {name: value for name, value in more.items() if value is not None}
     if form == "slurm":
         return slurm_change(deployment=deployment, **given)
+    if form == "triton":
+        return export(deployment, "triton", demand, **given)
     if form == "haproxy":
-        return {"haproxy.cfg": haproxy_config(deployment, demand, **given)}
-    return {"kubernetes.yaml": kubernetes_manifests(deployment, demand, **given)}
+        return {"haproxy.cfg": export(deployment, "haproxy", demand, **given)}
+    return {"kubernetes.yaml": export(deployment, "manifests", demand, **given)}

@@ -163,6 +163,8 @@ def test_a_deployment_is_changed_as_a_state_is(run, tmp_path, monkeypatch):
     for running in (Deployment(deployment.gpus, ()), elsewhere):
         with pytest.raises(InputError, match=r"gpus\[0\]: is none of those that are known, each on its node"):
             slurm_change(running, deployment)
+    write(Deployment(deployment.gpus, ()), bare := tmp_path / "bare.json")
+    assert f"error: {bare}\n  gpus[0]: is none of those that are known" in run(*given, "--from", bare).err
     # Idle instances stay, or make way, or are taken.
     held = (HeldInstance(0, "1g.10gb", 0, "chat"), *(HeldInstance(0, "1g.10gb", at, idle=True) for at in (1, 4)))
     write(FleetState(get_gpu("A100-80GB"), 1, held, nodes=("n1",)), state)
