@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from mig_opt import GpuModel, OperationCosts, get_gpu
 from mig_opt.cli.checks import file_named, options_named, refuse
@@ -99,11 +99,18 @@ def load_batch(name: str, given: BatchOptions | CostOptions, document: bytes | N
     Says on standard error when the GPU is another one than that of the times. ``document`` is the content of standard
     input, if it has been read.
     """
+    from mig_opt.files.batch.batches import BATCH
+    from mig_opt.files.documents import read_text
+
     _check_gpus(given.gpu, given.gpus)
     cost_free = isinstance(given, CostOptions) and given.cost_free
     if given.costs is not None and cost_free:
         refuse("--costs", "and --cost-free exclude each other; give one of them")
-    batch = _load_batch(name, given.gpu, document)
+    batch, document_read = _loaded(BATCH, name, document, gpu=given.gpu)
+    if given.gpu is not None and not is_table(name):
+        own = _own_gpu(document_read or read_text(name))
+        if own not in (None, batch.kind_names):
+            say(f"note: the times of {batch.name} are for {own} and taken as they are for {batch.kind_names}")
     if given.gpus is not None:
         batch = batch.replace(gpus=given.gpus)
     if given.costs is not None:
@@ -153,34 +160,6 @@ def named_costs(argument: str) -> CostTable | None:
     return cost_tables()[argument]
 
 
-def _load_batch(name: str, gpu: str | None, given: bytes | None) -> Batch:
-    from mig_opt.batch.batch import Batch
-    from mig_opt.files.batch.batches import BATCH
-    from mig_opt.files.documents import read_text
-    from mig_opt.instances.bundled import load
-
-    document: str | bytes
-    label = source = name
-    if name == STANDARD_INPUT:
-        document, label, source = given or piped(name) or b"", _PIPED, _PIPED
-    elif is_bundled(name, "batch"):
-        bundled = load(name)
-        assert isinstance(bundled, Batch)
-        if gpu is None:
-            return bundled
-        # Through its file format, which finds everything about it that does not fit the other GPU.
-        document = BATCH.to_json(bundled)
-    elif gpu is None or is_table(name):
-        return BATCH.read(name, gpu=gpu)
-    else:
-        document, label, source = read_text(Path(name)), Path(name).stem, str(Path(name))
-    batch = BATCH.from_json(document, gpu=gpu, name=label, source=source)
-    own = _own_gpu(document)
-    if own not in (None, batch.kind_names):
-        say(f"note: the times of {batch.name} are for {own} and taken as they are for {batch.kind_names}")
-    return batch
-
-
 def _own_gpu(document: str | bytes) -> str | None:
     """Return the name of the GPU in a JSON document, as the catalogue has it if it is there."""
     from mig_opt.files.documents import parsed
@@ -198,29 +177,38 @@ def load_trace(name: str, gpu: str | None = None, gpus: int | None = None) -> Tr
     """Return the trace that TRACE, ``--gpu`` and ``--gpus`` stand for."""
     from mig_opt.files.fleet.traces import TRACE
 
-    return _load_for_fleet(TRACE, name, gpu, gpus)
+    _check_gpus(gpu, gpus)
+    return _loaded(TRACE, name, gpu=gpu, gpus=gpus)[0]
 
 
 def load_state(name: str, gpu: str | None = None, gpus: int | None = None) -> FleetState:
     """Return the state of a fleet that STATE, ``--gpu`` and ``--gpus`` stand for."""
     from mig_opt.files.fleet.states import STATE
 
-    return _load_for_fleet(STATE, name, gpu, gpus)
+    _check_gpus(gpu, gpus)
+    return _loaded(STATE, name, gpu=gpu, gpus=gpus)[0]
 
 
-def _load_for_fleet(kind: FileKind[T], name: str, gpu: str | None, gpus: int | None) -> T:
-    """Return what a file, standard input or a bundled instance holds, for other GPUs if they are given."""
+def _loaded(
+    kind: FileKind[T], name: str, document: bytes | None = None, **gpus: str | int | None
+) -> tuple[T, str | bytes]:
+    """Return what a file, standard input or a bundled instance holds, for other GPUs if they are given.
+
+    Beside it is the document that was read, empty for a file. That of standard input may have been read.
+    """
     from mig_opt.instances.bundled import load
 
-    _check_gpus(gpu, gpus)
     if name == STANDARD_INPUT:
-        return kind.from_json(piped(name) or b"", gpu=gpu, gpus=gpus, name=_PIPED, source=_PIPED)
-    if is_bundled(name, "trace" if kind.name == "trace" else "state"):
+        document = document or piped(name) or b""
+        return kind.from_json(document, name=_PIPED, source=_PIPED, **gpus), document
+    if is_bundled(name, cast("InstanceKind", kind.name)):
         bundled: T = load(name)
-        if gpu is None and gpus is None:
-            return bundled
-        return kind.from_json(kind.to_json(bundled), gpu=gpu, gpus=gpus, name=name, source=name)
-    return kind.read(name, gpu=gpu, gpus=gpus)
+        if not any(gpus.values()):
+            return bundled, ""
+        # Through its file format, which finds everything about it that does not fit the other GPUs.
+        text = kind.to_json(bundled)
+        return kind.from_json(text, name=name, source=name, **gpus), text
+    return kind.read(name, **gpus), ""
 
 
 def started(batch: Batch, state: FleetState, busy_until: float | None, source: str) -> Batch:
