@@ -10,11 +10,11 @@ from typing import TypeVar
 
 from mig_opt.cli.figures import broken_label, percents, tenths
 from mig_opt.cli.progress import Bar
-from mig_opt.method.report import Cell, Part, Points, Report, Table, strong
+from mig_opt.method.report import Cell, Part, Points, Report, Table, data_of, strong
 from mig_opt.studies import StudyProgress, StudyRows
 from mig_opt.studies.rows import Row
 from mig_opt.studies.runs import StudyRun
-from mig_opt.studies.summary import GOALS, Figures, Line, TraceLine, line_document
+from mig_opt.studies.summary import GOALS, Figures, Line, TraceLine, Winners, line_document
 from mig_opt.texts import plural
 
 LineT = TypeVar("LineT", Line, TraceLine)
@@ -68,17 +68,11 @@ def study_report(found: StudyRows, results: Path, *, interrupted: bool, table: b
     if failures:
         more = [f"and {len(failures) - MOST_FAILURES} more"] if len(failures) > MOST_FAILURES else []
         parts.append(Points([*failures[:MOST_FAILURES], *more], "Runs that failed:"))
-    data = {
-        "done": len(found.rows),
-        "missing": len(found.missing),
-        "foreign": found.foreign,
-        "interrupted": interrupted,
-        "lines": list(map(line_document, lines)),
-        "simulated": list(map(line_document, simulated)),
-        "winners": list(map(line_document, found.winners())),
-        "failures": failures,
-        "contradictions": found.contradictions,
-    }
+    counts = {"done": len(found.rows), "missing": len(found.missing), "foreign": found.foreign}
+    summaries: dict[str, Sequence[Line | TraceLine | Winners]]
+    summaries = {"lines": lines, "simulated": simulated, "winners": found.winners()}
+    documents = {key: list(map(line_document, each)) for key, each in summaries.items()}
+    data = {**counts, "interrupted": interrupted, **documents, **data_of(found, "failures", "contradictions")}
     return Report((), parts, list(_progress(found, results, interrupted=interrupted, table=table)), data)
 
 

@@ -146,8 +146,7 @@ def _line(solver: str, scores: Sequence[Score]) -> SolverLine:
 def chosen(library: Library, *, kind: str | None = None, difficulty: str | None = None) -> list[InstanceInfo]:
     """Return the instances of a kind and a class; refuse a choice without any."""
     words = {"kind": (kind, tuple(FILE_KINDS)), "difficulty": (difficulty, get_args(Difficulty))}
-    if problems := [one for key, (word, known) in words.items() if word for one in wrong_choice(key, word, known)]:
-        raise InputError(problems)
+    raise_any(one for key, (word, known) in words.items() if word for one in wrong_choice(key, word, known))
     of_kind = [info for info in library.infos.values() if kind in (None, info.kind)]
     found = [info for info in of_kind if difficulty in (None, info.difficulty)]
     if not found:
@@ -264,8 +263,7 @@ def score(
     infos = [known.info(name) for name in dict.fromkeys(names)] or chosen(known, kind=kind, difficulty=difficulty)
     ours = {info.name: [name for name in dict.fromkeys(methods) if name in goal_of(info).methods] for info in infos}
     able = list(dict.fromkeys(name for info in infos for name in goal_of(info).methods))
-    if problems := [problem for name in methods for problem in wrong_choice("methods", name, able)]:
-        raise InputError(problems)
+    raise_any(problem for name in methods for problem in wrong_choice("methods", name, able))
     if command is None:
         how, what = "function", place_of(solver, "solver")
         shown = what.rsplit(":", 1)[1]

@@ -21,7 +21,7 @@ from mig_opt.studies.batch import BatchRun
 from mig_opt.studies.environment import fingerprint
 from mig_opt.studies.execution import MOST_JOBS, run_missing
 from mig_opt.studies.fleet import TraceRun
-from mig_opt.studies.rows import Outcome, Records, Row, contradictions, failures
+from mig_opt.studies.rows import Records, Row, contradictions, failures
 from mig_opt.studies.runs import Source, StudyRun
 from mig_opt.studies.summary import Judged, Line, TraceLine, Winners, judge, summarise, summarise_traces, winners
 
@@ -152,7 +152,7 @@ def run_study(
     progress = progress or StudyProgress()
     progress.on_start(missing, len(runs) - len(missing))
     prints: Any = {"fingerprints": lambda _: current, "now": lambda _: fingerprint()}
-    run_missing(missing, perform, records, jobs=jobs, scheduler=scheduler, told=progress.on_row, **prints)
+    run_missing(missing, StudyRun.perform, records, jobs=jobs, scheduler=scheduler, told=progress.on_row, **prints)
     return _known(runs, records, current)
 
 
@@ -187,11 +187,6 @@ def read_run(document: Mapping[str, Any]) -> StudyRun:
     if missing := run_class.ARGUMENTS - arguments.keys():
         raise KeyError(missing)
     return run_class(source, arguments)
-
-
-def perform(run: StudyRun) -> Outcome:
-    """Do a run in this process."""
-    return run.perform()
 
 
 def _known(runs: Sequence[StudyRun], records: Records[StudyRun], current: str, *, retry: bool = False) -> StudyRows:

@@ -66,7 +66,7 @@ def test_a_study_is_resumed(tmp_path, monkeypatch):
     path = tmp_path / "rows.jsonl"
     found = resumed(SMALL, path)
     assert study_rows(SMALL, path) == found
-    monkeypatch.setattr("mig_opt.studies.studies.perform", None)
+    monkeypatch.setattr("mig_opt.studies.runs.StudyRun.perform", None)
     run_study(SMALL, path)  # nothing is left to do
 
 
