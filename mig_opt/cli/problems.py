@@ -28,13 +28,12 @@ class ProblemKind:
     """A kind of problem: the words for it, and what commands do with its problems and plans."""
 
     name: str  # of the files that hold the problem
-    own_options: tuple[str, ...]  # those that are for this kind of problem alone
+    options: type  # of its commands; all but the kind of GPU are for this kind of problem alone
     noun: str  # the word for a plan
     plural: str  # the word for problems of this kind
     predicate: str  # the end of a sentence about a file of this kind
     hooks: str  # the arguments of a script
     figure: str  # the name of the figure of a plan that the validator finds
-    tolerance: float  # seconds (or a share) by which figures may differ, if the command does not say
     load: Callable[..., Any]
     read_plan: Callable[[Given, Path], Any]
     facts: Callable[[Any], Facts]
@@ -71,8 +70,8 @@ class Given:
 
     def validate(self, tolerance: float | None = None) -> str:
         """Validate the plan; return the number of violations in words, empty if there are none."""
-        used = self.kind.tolerance if tolerance is None else tolerance
-        self.found = validate(self.problem, self.plan, tolerance=used)
+        given: dict[str, Any] = {} if tolerance is None else {"tolerance": tolerance}
+        self.found = validate(self.problem, self.plan, **given)
         return "" if self.found.valid else plural(len(self.found.violations), "violation")
 
 
@@ -84,8 +83,9 @@ def given_problem(argument: str, plan: Path | None, given: options.ProblemOption
     """
     document = piped(argument)
     name = kind_of(argument, document)
-    named = {field.name for field in dataclasses.fields(given) if getattr(given, field.name) not in (field.default, [])}
-    own = {kind.name: [f"--{name.replace('_', '-')}" for name in kind.own_options if name in named] for kind in _KINDS}
+    named = [field.name for field in dataclasses.fields(given) if getattr(given, field.name) not in (field.default, [])]
+    fields = {kind.name: {field.name for field in dataclasses.fields(kind.options)} - {"gpu"} for kind in _KINDS}
+    own = {kind: [f"--{name.replace('_', '-')}" for name in named if name in names] for kind, names in fields.items()}
     own[BATCH.name] += [option for option, value in for_batches.items() if value is not None]
     chosen = next((kind for kind in _KINDS if kind.name == name), None)
     if chosen is None:
@@ -98,9 +98,8 @@ def given_problem(argument: str, plan: Path | None, given: options.ProblemOption
             if kind is not chosen
             for option in own[kind.name]
         )
-    for_services = (getattr(given, field.name) for field in dataclasses.fields(options.ServicesOptions))
-    own_given = given if chosen is BATCH else options.ServicesOptions(*for_services)
-    return Given(chosen, argument, own_given, document)
+    values = (getattr(given, field.name) for field in dataclasses.fields(chosen.options))
+    return Given(chosen, argument, chosen.options(*values), document)
 
 
 def given_services(services: str, given: options.ServicesOptions) -> Given:
@@ -152,13 +151,12 @@ def _bounds(
 
 BATCH = ProblemKind(
     name="batch",
-    own_options=("gpus", "cost_free", "costs"),
+    options=options.CostOptions,
     noun="schedule",
     plural="batches",
     predicate="is a batch",
     hooks="HOOKS",
     figure="makespan",
-    tolerance=1e-6,
     load=load_batch,
     read_plan=_read_schedule,
     facts=batch_facts,
@@ -202,13 +200,12 @@ def _demand_bounds(demand: Demand) -> Report:
 
 SERVICES = ProblemKind(
     name="services",
-    own_options=("profiles", "scenario", "slo_share", "whole_ms", "max_processes"),
+    options=options.ServicesOptions,
     noun="deployment",
     plural="services",
     predicate="has services",
     hooks="[HOOKS]",
     figure="gpus",
-    tolerance=1e-9,
     load=load_services,
     read_plan=lambda given, path: read_deployment_for(given.problem, path),
     facts=demand_facts,
