@@ -75,12 +75,7 @@ class Names:
         found = self.sheet.fitted(wordings, width, height - padding, _FONTS[role])
         if found is not None:
             axes, higher = place
-            style: dict[str, Any] = {
-                "fontsize": found[1],
-                "color": contrast(box.colour),
-                "parse_math": False,
-                **_MIDDLE,
-            }
+            style = {"fontsize": found[1], "color": contrast(box.colour), "parse_math": False, **_MIDDLE}
             gid = "label:" + box.gid.partition(":")[2] if role != "empty" else box.gid
             axes.text((free.left + free.right) / 2, free.middle - higher, found[0], zorder=8, gid=gid, **style)
         return found is not None and found[0] == wordings[0][0]

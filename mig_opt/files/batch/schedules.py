@@ -29,11 +29,7 @@ def _schedule(values: dict[str, Any], _: Raw, _path: str, _findings: Findings) -
 SCHEDULE = FileKind(
     "schedule",
     Schedule,
-    {
-        Schedule: {"runs": []},
-        Run: {"task": "lu", **_SPAN},
-        Operation: {"kind": "create", **_SPAN},
-    },
+    {Schedule: {"runs": []}, Run: {"task": "lu", **_SPAN}, Operation: {"kind": "create", **_SPAN}},
     ("makespan", "runs", "operations"),
     {"makespan": Annotated[float | None, Field(description="Seconds until the last run ends, as the file states it.")]},
     defaults={"makespan": None},
@@ -79,13 +75,7 @@ RESULT = FileKind(
     "result",
     ScheduleResult,
     {
-        ScheduleResult: {
-            "status": "feasible",
-            "method": "cp",
-            "lower_bound": 12.5,
-            "runtime_s": 0.5,
-            "schedule": None,
-        },
+        ScheduleResult: {"status": "feasible", "method": "cp", "lower_bound": 12.5, "runtime_s": 0.5, "schedule": None},
         PointEntry: {"seconds": 0.1, "makespan": 20.0, "lower_bound": 12.5},
     },
     ("status", "method", "makespan", "lower_bound", "gap", "runtime_s", "schedule", "seed", "trajectory", "versions"),

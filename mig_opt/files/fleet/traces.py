@@ -39,15 +39,8 @@ if TYPE_CHECKING:
 
 _WORK = "work_s"
 _DECLARED = "declared_s"
-_FIGURES = {
-    "memory_gb": None,
-    "pcie_gbps": 0.0,
-    "sensitivity": 0.0,
-    "energy_j": None,
-    "sms": None,
-    "weight": 1.0,
-    "due": None,
-}
+_FIGURES = {"memory_gb": None, "pcie_gbps": 0.0, "sensitivity": 0.0, "energy_j": None, "sms": None}
+_FIGURES |= {"weight": 1.0, "due": None}
 """Optional figures of a job, with the values that a blank cell stands for."""
 _COLUMNS = {"name": "job", "arrival": "arrival_s"}
 """The column of each key of a job that has another name in a table."""
