@@ -11,7 +11,7 @@ from mig_opt.cli.answers import Answer, Call, code_of, contradicting
 
 def bench(
     call: Call,
-    study: Annotated[Path, options.needed("STUDY", "JSON or TOML file.")],
+    study: Annotated[Path, options.argument("STUDY", "JSON or TOML file.")],
     *,
     output: Annotated[Path | None, "Rows, one line of JSON each.  [default: STUDY with .jsonl]"] = None,
     jobs: Annotated[int | None, "N", "Runs at the same time.  [default: 1, or all threads of the cluster]"] = None,

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from typer import Argument
-
 from mig_opt import GpuModel, OperationCosts, Profile, catalogue, get_gpu
 from mig_opt.cli.answers import Answer
 from mig_opt.cli.checks import options_named
 from mig_opt.cli.gpus import named_gpu
+from mig_opt.cli.options import argument
 from mig_opt.gpu.catalogue import DRIVER, CostTable, cost_tables
 from mig_opt.method.registry import AUTO, get_deploy_method, get_method
 from mig_opt.method.registry import methods as known_methods
@@ -20,9 +19,7 @@ from mig_opt.rules import hints_of
 
 
 def gpus(
-    name: Annotated[
-        str | None, Argument(metavar="NAME", help="Show everything about this one, or the one of a file.")
-    ] = None,
+    name: Annotated[str | None, argument("NAME", "Show everything about this one, or the one of a file.")] = None,
 ) -> Answer:
     """List the GPUs with their slices, sizes and partitions.
 
@@ -155,13 +152,8 @@ def methods() -> Answer:
         *(table("simulate", column) for column in ("~summary", "~options")),
         table("simulate", "~source", notes=notes),
     ]
-    data = {
-        "auto": auto,
-        "methods": known["solve"],
-        "deploy_auto": deploy_auto,
-        "deploy_methods": known["deploy"],
-        "policies": known["simulate"],
-    }
+    data: dict[str, Any] = {"auto": auto, "methods": known["solve"]}
+    data |= {"deploy_auto": deploy_auto, "deploy_methods": known["deploy"], "policies": known["simulate"]}
     return Answer(Report(parts=tables, data=data))
 
 

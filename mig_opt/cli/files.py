@@ -7,8 +7,6 @@ import shlex
 from pathlib import Path
 from typing import Annotated
 
-from typer import Argument
-
 from mig_opt.cli import completion, options
 from mig_opt.cli.answers import File, Product
 from mig_opt.cli.checks import options_named, refuse
@@ -20,10 +18,10 @@ _KINDS = f"{', '.join(list(KINDS)[:-1])} or {list(KINDS)[-1]}."
 
 
 def init(
-    kind: Annotated[str, options.needed("KIND", _TEMPLATES, completion.template_kinds)],
+    kind: Annotated[str, options.argument("KIND", _TEMPLATES, completion.template_kinds)],
     file: Annotated[
         str | None,
-        Argument(metavar="FILE", help="Where to write it, - for standard output.  [default: KIND.json, .csv or .toml]"),
+        options.argument("FILE", "Where to write it, - for standard output.  [default: KIND.json, .csv or .toml]"),
     ] = None,
     *,
     force: Annotated[bool, "Replace a file that exists."] = False,
@@ -54,7 +52,7 @@ def init(
     return Product(files=[File(kind, path, text)])
 
 
-def schema(kind: Annotated[str, options.needed("KIND", _KINDS, completion.file_kinds)]) -> Product:
+def schema(kind: Annotated[str, options.argument("KIND", _KINDS, completion.file_kinds)]) -> Product:
     """Print the JSON Schema of a kind of file.
 
     Examples

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from typer import Argument
-
+from mig_opt.cli import options
 from mig_opt.cli.answers import Call, Product, made
 from mig_opt.cli.checks import options_named
 from mig_opt.method.report import Report
@@ -25,19 +24,13 @@ def named_gpu(argument: str) -> str:
 def gpus_import(
     call: Call,
     source: Annotated[
-        list[str] | None,
-        Argument(
-            metavar="SOURCE", help="Files with the output, or - for standard input; none: NVML.", show_default=False
-        ),
+        list[str] | None, options.argument("SOURCE", "Files with the output, or - for standard input; none: NVML.")
     ] = None,
     *,
     name: Annotated[str | None, "NAME", "What to call the GPU.  [default: as its board]"] = None,
     device: Annotated[int | None, "N", "Number of the GPU, where SOURCE lists several that differ."] = None,
     costs: Annotated[
-        str | None,
-        "NAME|FILE",
-        "--costs",
-        "Seconds of creations and destructions: as for solve.  [default: of an H100]",
+        str | None, "NAME|FILE", "Seconds of creations and destructions: as for solve.  [default: of an H100]"
     ] = None,
     output: Annotated[Path | None, "Write the model to a file, not to standard output."] = None,
 ) -> Product:

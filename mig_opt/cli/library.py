@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument
-
 from mig_opt.cli import options
 from mig_opt.cli.answers import Answer, Call, code_of
 from mig_opt.cli.checks import options_named, refuse
@@ -24,7 +22,7 @@ LibraryFolder = Annotated[
 ]
 Kind = Annotated[str | None, "K", "Only batches, demands, traces or states: batch, demand, trace, state."]
 Class = Annotated[str | None, "CLASS", "--class", "Only this class: 1 s, 10 s, 10 min, 1 h, closed or open."]
-Names = Annotated[list[str] | None, Argument(metavar="NAME", help="Instances.  [default: all]", show_default=False)]
+Names = Annotated[list[str] | None, options.argument("NAME", "Instances.  [default: all]")]
 _COMMANDS = {"batch": "solve", "demand": "deploy", "trace": "simulate", "state": "defragment"}
 _SIZES = {"batch": "tasks", "demand": "services", "trace": "jobs", "state": "instances"}
 
@@ -190,8 +188,8 @@ def instances_verify(call: Call, names: Names = None, *, library: LibraryFolder 
 
 def instances_submit(
     call: Call,
-    name: Annotated[str, options.needed("NAME", "Instance.")],
-    plan: Annotated[Path, options.needed("PLAN", "File of the plan.")],
+    name: Annotated[str, options.argument("NAME", "Instance.")],
+    plan: Annotated[Path, options.argument("PLAN", "File of the plan.")],
     *,
     by: Annotated[str, "NAME", "--by", "Who found it."],
     method: Annotated[str, "TEXT", "With what."] = "unknown",
@@ -229,7 +227,7 @@ def instances_submit(
 
 def instances_export(
     call: Call,
-    folder: Annotated[Path, options.needed("DIR", "Folder to write to.")],
+    folder: Annotated[Path, options.argument("DIR", "Folder to write to.")],
     *,
     kind: Kind = None,
     difficulty: Class = None,

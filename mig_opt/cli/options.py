@@ -17,8 +17,8 @@ def plot(subject: str) -> Any:
     return Option("--plot", metavar="FILE", help=f"Draw {subject} as .png, .pdf, .svg, or .html to explore.")
 
 
-def needed(metavar: str, explanation: str, complete: Any = None) -> Any:
-    """Return the declaration of an argument without a default."""
+def argument(metavar: str, explanation: str, complete: Any = None) -> Any:
+    """Return the declaration of an argument; no default is shown."""
     return Argument(metavar=metavar, help=explanation, show_default=False, autocompletion=complete)
 
 
@@ -33,15 +33,15 @@ def in_place_of_gpus(subject: str) -> Any:
     return Option("--gpus", metavar="N", help=f"In place of {subject}'s number of GPUs.")
 
 
-BatchArgument = Annotated[str, needed("BATCH", "JSON or CSV file, bundled instance, or -.", completion.batches)]
-ScheduleArgument = Annotated[Path, needed("SCHEDULE", "JSON file, also that of a result.")]
-ServicesArgument = Annotated[str, needed("SERVICES", "JSON or CSV file, bundled demand, or -.", completion.demands)]
-DeploymentArgument = Annotated[Path, needed("DEPLOYMENT", "JSON or CSV file, also that of a result.")]
-PictureArgument = Annotated[Path, needed("OUT", ".png, .pdf, .svg or .html file.")]
-ScriptArgument = Annotated[Path, needed("OUT", "File for bash.")]
-TraceArgument = Annotated[str, needed("TRACE", "JSON or CSV file, bundled trace, or -.", completion.traces)]
-StateArgument = Annotated[str, needed("STATE", "JSON or CSV file, bundled state, or -.", completion.states)]
-ListedArgument = Annotated[str | None, Argument(metavar="NAME", help="Show everything about this one.")]
+BatchArgument = Annotated[str, argument("BATCH", "JSON or CSV file, bundled instance, or -.", completion.batches)]
+ScheduleArgument = Annotated[Path, argument("SCHEDULE", "JSON file, also that of a result.")]
+ServicesArgument = Annotated[str, argument("SERVICES", "JSON or CSV file, bundled demand, or -.", completion.demands)]
+DeploymentArgument = Annotated[Path, argument("DEPLOYMENT", "JSON or CSV file, also that of a result.")]
+PictureArgument = Annotated[Path, argument("OUT", ".png, .pdf, .svg or .html file.")]
+ScriptArgument = Annotated[Path, argument("OUT", "File for bash.")]
+TraceArgument = Annotated[str, argument("TRACE", "JSON or CSV file, bundled trace, or -.", completion.traces)]
+StateArgument = Annotated[str, argument("STATE", "JSON or CSV file, bundled state, or -.", completion.states)]
+ListedArgument = Annotated[str | None, argument("NAME", "Show everything about this one.")]
 
 Gpu = Annotated[str | None, in_place_of_gpu("GPU that BATCH")]
 Gpus = Annotated[int | None, in_place_of_gpus("BATCH")]

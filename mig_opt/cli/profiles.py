@@ -10,7 +10,7 @@ from mig_opt.cli.answers import NOTHING, Answer, Call, File, Product, code_of, m
 from mig_opt.cli.checks import options_named, refuse
 from mig_opt.cli.figures import MOST_ROWS, first_of, rate
 from mig_opt.cli.inputs import parsed_share
-from mig_opt.cli.options import needed
+from mig_opt.cli.options import argument
 from mig_opt.method.report import Points, Report, Table
 from mig_opt.texts import plural, seconds
 
@@ -26,7 +26,7 @@ _OPTIONS = {name: f"--{name}" for name in ("gpu", "format", "names", "size", "ba
 
 def services_import(
     call: Call,
-    source: Annotated[list[Path], needed("SOURCE", "Files of benchmarks.")],
+    source: Annotated[list[Path], argument("SOURCE", "Files of benchmarks.")],
     *,
     gpu: Annotated[str, "NAME", "The kind of GPU that was measured: mig-opt gpus."],
     names: Annotated[str | None, "PATTERN", "How the files are called, e.g. '{model}/{profile}-b{batch}.csv'."] = None,

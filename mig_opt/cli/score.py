@@ -7,11 +7,10 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument
-
 from mig_opt.cli.answers import Answer, Call, File, code_of
 from mig_opt.cli.checks import options_named, refuse
 from mig_opt.cli.library import Class, Kind, LibraryFolder, library_in
+from mig_opt.cli.options import argument
 from mig_opt.method.report import Cell, Points, Report, Table, Toned, bad, data_of, good, spelled_gap, strong, unclear
 from mig_opt.method.result import relative_gap
 from mig_opt.texts import plural
@@ -24,11 +23,8 @@ _FOLDER, _LIMIT = Path("scores"), 60.0
 
 def score(
     call: Call,
-    what: Annotated[
-        str | None,
-        Argument(metavar="NAME|DIR", help="Instance, or a folder with plans called NAME.json.", show_default=False),
-    ] = None,
-    plan: Annotated[Path | None, Argument(metavar="PLAN", help="Plan for the instance.", show_default=False)] = None,
+    what: Annotated[str | None, argument("NAME|DIR", "Instance, or a folder with plans called NAME.json.")] = None,
+    plan: Annotated[Path | None, argument("PLAN", "Plan for the instance.")] = None,
     *,
     command: Annotated[str | None, "CMD", "Solver to run: './mine {instance} {plan}'."] = None,
     time_limit: Annotated[float, "S", "Seconds for the solver on each instance."] = _LIMIT,

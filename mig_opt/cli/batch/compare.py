@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument
-
 from mig_opt.batch.batch import Batch
 from mig_opt.cli import options
 from mig_opt.cli.answers import Answer, Call, File, code_of, contradicting
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
 
 def compare(
     call: Call,
-    batches: Annotated[list[str], Argument(metavar="BATCH", help="JSON or CSV files, bundled instances, or -.")],
+    batches: Annotated[list[str], options.argument("BATCH", "JSON or CSV files, bundled instances, or -.")],
     *,
     methods: Annotated[str | None, "NAMES", "Some of: mig-opt methods.  [default: cp and every heuristic]"] = None,
     partition: Annotated[str | None, "P", "For fixpart among the methods: instances in order, such as 4+2+1."] = None,

@@ -61,7 +61,7 @@ def generate(
 def export(
     call: Call,
     batch: options.BatchArgument,
-    out: Annotated[Path, options.needed("OUT", ".lp or .mps file.")],
+    out: Annotated[Path, options.argument("OUT", ".lp or .mps file.")],
     *,
     given: options.BatchOptions,
     strict: Annotated[bool, "Only schedules without re-creations; else a bound for all schedules."] = False,

@@ -121,7 +121,7 @@ def check(
     call: Call,
     batch: options.BatchArgument,
     schedule: options.ScheduleArgument,
-    certificate: Annotated[Path, options.needed("CERTIFICATE", "JSON file.")],
+    certificate: Annotated[Path, options.argument("CERTIFICATE", "JSON file.")],
     *,
     given: options.BatchOptions,
     rerun: Annotated[bool, "Ask a method again where something rests on one."] = False,

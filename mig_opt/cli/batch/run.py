@@ -8,8 +8,6 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
-from typer import Argument
-
 from mig_opt import Batch, Commands, DriverError, InputError, Journal, Schedule, read
 from mig_opt.batch.schedule import lifetimes_with_runs
 from mig_opt.cli import options
@@ -31,12 +29,8 @@ _JOURNAL = "run.journal"
 
 def run(
     call: Call,
-    batch: Annotated[
-        str | None, Argument(metavar="BATCH", help="The batch that was planned.", show_default=False)
-    ] = None,
-    schedule: Annotated[
-        Path | None, Argument(metavar="SCHEDULE", help="A schedule of it, also that of a result.", show_default=False)
-    ] = None,
+    batch: Annotated[str | None, options.argument("BATCH", "The batch that was planned.")] = None,
+    schedule: Annotated[Path | None, options.argument("SCHEDULE", "A schedule of it, also that of a result.")] = None,
     *,
     given: options.BatchOptions,
     commands: Annotated[Path | None, "The command of each task: mig-opt schema commands."] = None,

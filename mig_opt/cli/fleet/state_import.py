@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
-from typer import Argument
-
+from mig_opt.cli import options
 from mig_opt.cli.answers import Call, Product, made
 from mig_opt.cli.checks import options_named, refuse
 from mig_opt.cli.figures import MOST_ROWS, first_of, joined
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
 def state_import(
     call: Call,
     source: Annotated[
-        list[str] | None,
-        Argument(metavar="SOURCE", help="Files of one form, or - for standard input.", show_default=False),
+        list[str] | None, options.argument("SOURCE", "Files of one form, or - for standard input.")
     ] = None,
     *,
     form: Annotated[

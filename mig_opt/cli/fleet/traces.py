@@ -43,12 +43,8 @@ def trace_families(name: options.ListedArgument = None) -> Answer:
         table = Table(["family", ">GPUs", "~what"], [[f.name, str(f.gpus), f.description] for f in found])
         return Answer(Report(parts=[table], data={"families": data}))
     (family,) = found
-    facts = [
-        ("family", family.name),
-        ("what", family.description),
-        ("source", family.source),
-        ("GPUs", str(family.gpus)),
-    ]
+    facts = [("family", family.name), ("what", family.description), ("source", family.source)]
+    facts.append(("GPUs", str(family.gpus)))
     rows = [[parameter.name, str(parameter.default), parameter.description] for parameter in family.parameters]
     parts: list[Part] = [Table(["parameter", ">default", "~what"], rows), Points(family.assumptions, "Assumed:")]
     return Answer(Report(facts, parts, data=data[0]))
@@ -56,7 +52,7 @@ def trace_families(name: options.ListedArgument = None) -> Answer:
 
 def trace_generate(
     call: Call,
-    family: Annotated[str, options.needed("FAMILY", "One of: mig-opt trace families.")],
+    family: Annotated[str, options.argument("FAMILY", "One of: mig-opt trace families.")],
     *,
     jobs: Annotated[int | None, "N", "-n", "Number of jobs; short for --set jobs=N."] = None,
     gpu: Annotated[str | None, "GPU", "One of: mig-opt gpus.  [default: A100]"] = None,
@@ -157,7 +153,7 @@ _LAYOUTS = ("openb", "migbench")
 
 def trace_import(
     call: Call,
-    file: Annotated[Path, options.needed("FILE", "openb_pod_list_*.csv or *-trace.jsonl.")],
+    file: Annotated[Path, options.argument("FILE", "openb_pod_list_*.csv or *-trace.jsonl.")],
     *,
     layout: Annotated[
         str | None, "NAME", "--format", "openb or migbench.  [default: migbench if FILE ends in .jsonl]"

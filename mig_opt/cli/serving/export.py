@@ -37,7 +37,7 @@ def services_export(
     call: Call,
     services: options.ServicesArgument,
     deployment: options.DeploymentArgument,
-    folder: Annotated[Path, options.needed("DIR", "Folder for the files.")],
+    folder: Annotated[Path, options.argument("DIR", "Folder for the files.")],
     *,
     form: Annotated[str, Option("--format", metavar="FORMAT", help=f"{', '.join(_FORMATS)}.", show_default=False)],
     given: options.ServicesOptions,
