@@ -21,6 +21,7 @@ from mig_opt.files.batch.schedules import SCHEDULE
 from mig_opt.files.documents import decoded, file_path, parsed, read_bytes, write_text, writing_to
 from mig_opt.files.kinds import FileKind
 from mig_opt.files.values import EXAMPLES, Findings, Raw, encoded, read_object, read_value
+from mig_opt.method.report import data_of
 from mig_opt.rules.vocabulary import Share
 
 _SCHEMA = "mig-opt/journal/1"
@@ -255,10 +256,7 @@ class JournalFile:
 
 
 def _encoded_head(journal: Journal) -> dict[str, Any]:
-    head: dict[str, Any] = {"schema": _SCHEMA}
-    if journal.batch.name:
-        head["name"] = journal.batch.name
-    head |= {"batch": BATCH.document(journal.batch), "schedule": SCHEDULE.document(journal.schedule)}
-    head |= {"commands": COMMANDS.document(journal.commands), "gpus": list(journal.gpus)}
-    known = {"run": journal.run, "user": journal.user, "engine": journal.engine, "replan": journal.replan}
-    return {**head, "folder": journal.folder, **{key: value for key, value in known.items() if value not in ("", None)}}
+    plan: Raw = {"batch": BATCH.document(journal.batch), "schedule": SCHEDULE.document(journal.schedule)}
+    plan |= {"commands": COMMANDS.document(journal.commands), "gpus": list(journal.gpus), "folder": journal.folder}
+    known = {"name": journal.batch.name, **plan, **data_of(journal, "run", "user", "engine", "replan")}
+    return {"schema": _SCHEMA, **{key: value for key, value in known.items() if value not in ("", None)}}
