@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -121,14 +121,22 @@ def made(
 class Call(Checks):
     """The call of a command: checks of what was given, and the way in which it is answered.
 
-    ``inputs`` are the files that were named, ``given`` are the values of all options and arguments by their names. No
-    progress is shown if it is not wanted, or the report as JSON.
+    ``inputs`` are the files that were named, ``given`` are the values of all options and arguments by their names, as
+    ``defaults`` are. No progress is shown if it is not wanted, or the report as JSON.
     """
 
-    def __init__(self, inputs: Sequence[str | Path], given: Mapping[str, object]) -> None:
+    def __init__(
+        self, inputs: Sequence[str | Path], given: Mapping[str, object], defaults: Mapping[str, object]
+    ) -> None:
         super().__init__()
         self.inputs, self.given, self.as_json = inputs, given, bool(given.get("--json"))
-        self.quiet = bool(given.get("--quiet")) or self.as_json
+        self.defaults, self.quiet = defaults, bool(given.get("--quiet")) or self.as_json
+
+    def none_of(self, names: Iterable[str], message: str) -> None:
+        """Note a problem of each of some options that says something: is not its default, empty, or left out."""
+        for name in names:
+            value = self.given[name]
+            self.require(value in (None, "", [], self.defaults[name]) or value is False, name, message)
 
     def begin(self, **outputs: Path | None) -> None:
         """Refuse all that is wrong, before the work: outputs (by the words for their content) that cannot be, too."""

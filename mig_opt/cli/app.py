@@ -186,6 +186,7 @@ def called(command: Callable[..., Answer | None]) -> Callable[..., None]:
     common = [name for name in _COMMON if name not in hints and (name != "as_json" or hints["return"] is Answer)]
     parameters = _parameters(command, hints, common)
     names = {parameter.name: _shown_name(parameter) for parameter in parameters}
+    defaults = {names[parameter.name]: parameter.default for parameter in parameters}
     files = [parameter.name for parameter in parameters if _info(parameter).metavar in _FILES]
 
     @functools.wraps(command)
@@ -195,7 +196,7 @@ def called(command: Callable[..., Answer | None]) -> Callable[..., None]:
             begin_log(values["log_level"])
             named = [values[name] if isinstance(values[name], list) else [values[name]] for name in files]
             read = [value for several in named for value in several if value is not None]
-            call = Call(read, {names[name]: value for name, value in values.items()})
+            call = Call(read, {names[name]: value for name, value in values.items()}, defaults)
             given = {name: value for name, value in values.items() if name not in common}
             if hints["return"] is Product and given.get("output") == Path("-"):
                 given["output"] = None  # it goes to standard output, as without the option

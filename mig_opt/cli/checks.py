@@ -56,11 +56,6 @@ class Checks:
         """Note a problem of an option, unless a condition holds."""
         self.note([] if condition else [Problem(path, message)])
 
-    def none_of(self, given: Mapping[str, object], message: str) -> None:
-        """Note a problem of each option that is given: has another value than None, False and nothing."""
-        for option, value in given.items():
-            self.require(value in (None, "", []) or value is False, option, message)
-
     def note(self, problems: Iterable[Problem], source: object = "") -> None:
         """Note problems of an input, if there are any."""
         if found := list(problems):

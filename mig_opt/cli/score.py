@@ -18,7 +18,7 @@ from mig_opt.texts import plural
 if TYPE_CHECKING:
     from mig_opt.studies.scores import Score, Scores
 
-_FOLDER, _LIMIT = Path("scores"), 60.0
+_FOLDER = Path("scores")
 
 
 def score(
@@ -27,7 +27,7 @@ def score(
     plan: Annotated[Path | None, argument("PLAN", "Plan for the instance.")] = None,
     *,
     command: Annotated[str | None, "CMD", "Solver to run: './mine {instance} {plan}'."] = None,
-    time_limit: Annotated[float, "S", "Seconds for the solver on each instance."] = _LIMIT,
+    time_limit: Annotated[float, "S", "Seconds for the solver on each instance."] = 60.0,
     kind: Kind = None,
     difficulty: Class = None,
     instance: Annotated[list[str] | None, "NAME", "Only this one; may be repeated."] = None,
@@ -59,9 +59,7 @@ def score(
     one_of_them = (what is None) != (command is None)
     call.require(one_of_them, "--command", "or an instance with its plan, or a folder of plans: give one of them")
     if command is None:
-        runs: dict[str, object] = {"--methods": methods, "--scheduler": scheduler, "--output": output}
-        runs |= {"--instance": instance, "--kind": kind, "--class": difficulty}
-        runs |= {"--jobs": jobs != 1, "--time-limit": time_limit != _LIMIT}
+        runs = ("--methods", "--scheduler", "--output", "--instance", "--kind", "--class", "--jobs", "--time-limit")
         call.none_of(runs, "is for a solver; give --command, or leave it out")
     with call.step():
         if instance and (kind or difficulty):

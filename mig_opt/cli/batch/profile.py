@@ -13,8 +13,6 @@ from mig_opt.cli.checks import refuse
 from mig_opt.method.report import Part, Points, Report, Table
 from mig_opt.texts import number_in, plural, seconds
 
-_RUN_SECONDS = 2.0
-
 
 def profile(
     call: Call,
@@ -34,7 +32,7 @@ def profile(
     shape: Annotated[
         list[str] | None, "INPUT:N,N", "With --triton: shape of an input with open dimensions; may be repeated."
     ] = None,
-    run_seconds: Annotated[float, "S", "--seconds", "With --triton: length of a run."] = _RUN_SECONDS,
+    run_seconds: Annotated[float, "S", "--seconds", "With --triton: length of a run."] = 2.0,
     journal: Annotated[Path | None, "File for everything that happens.  [default: OUTPUT.journal]"] = None,
     user: Annotated[str, "NAME", options.TASKS_USER] = "",
     quiet: Annotated[bool, "No progress."] = False,  # noqa: ARG001  # the call heeds it
@@ -60,11 +58,9 @@ def profile(
     call.require(commands is None or triton is None, "--triton", "is in place of --commands; give one of them")
     call.require(commands is not None or triton is not None, "--commands", "is missing; give it, or --triton HOST:PORT")
     if triton is None:
-        of_models = {"--model": model, "--shape": shape, "--seconds": run_seconds != _RUN_SECONDS}
-        call.none_of(of_models, "is for --triton; leave it out")
+        call.none_of(("--model", "--shape", "--seconds"), "is for --triton; leave it out")
     else:
-        own = {"--device": device != "0", "--isolated": isolated, "--journal": journal, "--user": user}
-        call.none_of(own, "is for --commands; leave it out")
+        call.none_of(("--device", "--isolated", "--journal", "--user"), "is for --commands; leave it out")
     words = None if commands is None else call.attempt(read, Commands, commands)
     kind = call.attempt(get_gpu, gpu)
     call.check_outputs(output=output)
@@ -92,19 +88,15 @@ def profile(
     parts: list[Part] = [] if batch is None else [_times(batch)]
     parts += [f"{entry.model}: {plural(len(entry.points), 'point')}" for entry in found.tables]
     parts.append(Points(troubles))
-    data = {
-        "complete": complete,
-        "times": {}
-        if batch is None
-        else {task.name: {str(n): s for n, s in task.times.items()} for task in batch.tasks},
-        "points": {entry.model: len(entry.points) for entry in found.tables},
-        "left_out": found.left_out,
-        "refusals": found.execution.refusals,
-    }
+    tasks = () if batch is None else batch.tasks
+    times = {task.name: {str(size): time for size, time in task.times.items()} for task in tasks}
+    points = {entry.model: len(entry.points) for entry in found.tables}
+    known = {"complete": complete, "times": times, "points": points, "left_out": found.left_out}
     more = "" if complete else f"Not everything could be measured; the same command goes on, {path} has what is known."
     file = File(
         "profiles" if found.tables else "batch", output, batch or found.tables or None, advice=more, absent=NOTHING
     )
+    data = {**known, "refusals": found.execution.refusals}
     return Answer(Report(facts, parts, data=data), code_of(good=complete and not found.failed), [file])
 
 

@@ -83,21 +83,16 @@ def run(
     from mig_opt.operations.execute.schedules import plan_of_nodes, resume_schedule, run_schedule, undo_schedule
 
     call.require(resume is None or undo is None, "--undo", "and --resume exclude each other; give one of them")
-    elsewhere = {"--dry-run": dry_run, "--engine": engine, "--journal": journal} if split else {}
+    elsewhere = ("--dry-run", "--engine", "--journal") if split else ()
     call.none_of(elsewhere, "and --split exclude each other; give one of them")
-    told = {"--measured": measured, "--measured-costs": measured_costs, "--plot": chart}
+    told = ("--measured", "--measured-costs", "--plot") if split or dry_run or undo else ()
     why = "tells of an execution; leave it out with --split, --dry-run and --undo"
-    call.none_of(told if split or dry_run or undo else {}, why)
+    call.none_of(told, why)
     call.check_outputs(batch=measured, costs=measured_costs, chart=chart)
     path = resume or undo or journal or Path(_JOURNAL)
     if resume or undo or gather:
-        fresh = {"--commands": commands, "--devices": devices, "--dry-run": dry_run, "--split": split}
-        fresh |= {"--replan": replan}
-        if gather is None:
-            fresh |= {"--journal": journal}
-        else:
-            fresh |= {"BATCH": batch, "SCHEDULE": schedule, "--resume": resume, "--undo": undo}
-            fresh |= {"--engine": engine, "--user": user}
+        others = ("BATCH", "SCHEDULE", "--resume", "--undo", "--engine", "--user") if gather else ("--journal",)
+        fresh = ("--commands", "--devices", "--dry-run", "--split", "--replan", *others)
         call.none_of(fresh, f"is for a new execution; {'DIR' if gather else 'the journal'} has all of that")
     answer = partial(_answer, measured=measured, measured_costs=measured_costs, chart=chart, quiet=quiet)
     if gather is not None:

@@ -199,12 +199,8 @@ def _report(done: Sequence[Simulation], references: References) -> Report:
         ("fleet", f"{trace.label}{queue}"),
         ("declared", None if wrong is None else f"run times, on the median wrong by a factor of {wrong:.2f}"),
     ]
-    data = {
-        "trace": trace.name,
-        **fleet_of(trace),
-        **references.data(),
-        "policies": [_policy(simulation, references) for simulation in done],
-    }
+    policies = [_policy(simulation, references) for simulation in done]
+    data = {"trace": trace.name, **fleet_of(trace), **references.data(), "policies": policies}
     parts: list[Part] = [*references.tables(done), *([] if trace.gpu else [_kinds_table(done)])]
     return Report(facts, parts, left, data)
 
@@ -227,17 +223,10 @@ def _kinds_table(done: Sequence[Simulation]) -> Table:
 
 
 def _policy(simulation: Simulation, references: References) -> dict[str, Any]:
-    rejected = {"turned_away": list(simulation.rejected)} if simulation.reject else {}
+    options = {name: list(v) if isinstance(v, tuple) else v for name, v in simulation.options.items()}
+    named = {"policy": simulation.policy, "options": options, "label": simulation.label}
+    left = {"gaps": references.gaps(simulation), "unfinished": list(simulation.unfinished)}
+    left |= {"turned_away": list(simulation.rejected)} if simulation.reject else {}
     by_kind = {name: dataclasses.asdict(own) for name, own in simulation.kinds.items()}
-    kinds = {} if simulation.trace.gpu else {"kinds": by_kind}
-    return {
-        "policy": simulation.policy,
-        "options": {name: list(v) if isinstance(v, tuple) else v for name, v in simulation.options.items()},
-        "label": simulation.label,
-        **dataclasses.asdict(simulation.metrics),
-        "gaps": references.gaps(simulation),
-        "unfinished": list(simulation.unfinished),
-        **rejected,
-        **kinds,
-        "runtime_s": simulation.runtime_s,
-    }
+    left |= {} if simulation.trace.gpu else {"kinds": by_kind}
+    return {**named, **dataclasses.asdict(simulation.metrics), **left, "runtime_s": simulation.runtime_s}

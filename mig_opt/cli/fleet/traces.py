@@ -82,7 +82,7 @@ def trace_generate(
     call.attempt(_read_settings, family, settings or [], jobs, values)
     kinds = () if pools is None else call.attempt(_read_pools, pools, seed) or ()
     if pools is not None:
-        call.none_of({"--gpu": gpu, "--gpus": gpus}, "is said by the pools; leave it out")
+        call.none_of(("--gpu", "--gpus"), "is said by the pools; leave it out")
     names = {name: f"--set {name}" for name in values}
     with call.step(), options_named(names if jobs is None else names | {"jobs": "-n"}):
         trace = generate_trace(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mig_opt.simulation.serving.capacity import Promise
 
 _PRICES = (0.01, 1.0)
+_OWN = ("--margin", "--prices", "--step-by-step")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +44,13 @@ class DayOptions:
     ] = None
     step_by_step: Annotated[bool, "With --rates: plan each step for itself, without lookahead."] = False
 
-    def check(self, call: Call, others: Mapping[str, object]) -> None:
-        """Note options that need a table of rates where there is none, and ``others`` that do not go with one."""
+    def check(self, call: Call) -> None:
+        """Note options that need a table of rates where there is none, and others that do not go with one."""
         if self.rates is None:
-            own = {"--margin": self.margin, "--prices": self.prices, "--step-by-step": self.step_by_step}
-            call.none_of(own, "is for --rates; give a table of rates, or leave it out")
+            call.none_of(_OWN, "is for --rates; give a table of rates, or leave it out")
             return
         there = "does not go with --rates: the first deployment of the day is there already; leave out one of them"
-        call.none_of(others, there)
+        call.none_of(("--from", "--only"), there)
 
     def read(self, call: Call, demand: Demand | None, headroom: float) -> Day | None:
         """Return the day, if there is a table of rates, with all rates raised by the headroom."""

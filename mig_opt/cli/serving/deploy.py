@@ -92,7 +92,7 @@ def deploy(
     method = method if only is None else updating(method)
     call.attempt(run_options, DEPLOY_METHODS, method, time_limit=time_limit, seed=seed)
     call.attempt(_check_export, export, devices)
-    over_time.check(call, {"--from": running, "--only": only})
+    over_time.check(call)
     daily = over_time.rates is not None
     to_stdout = export is not None and output is None and not daily
     message = "standard output is for the export already; give the export a file with -o, or leave out one of them"

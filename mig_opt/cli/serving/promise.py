@@ -39,7 +39,7 @@ class PromiseOptions:
         from mig_opt.simulation.serving.requests import Batching
 
         if self.promise is None:
-            own = {f"--{name}": getattr(self, name) for name in ("arrivals", "server", "delay", "overhead")}
+            own = ("--arrivals", "--server", "--delay", "--overhead")
             call.none_of(own, "is for --promise; give one, for example --promise 99%, or leave it out")
             return None
         share = call.attempt(parsed_promise, self.promise)

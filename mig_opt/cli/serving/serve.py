@@ -35,6 +35,10 @@ DELAY = "Seconds that a request waits for its batch to fill, in place of the pat
 OVERHEAD = "Seconds that each answer takes longer: network, proxy, server."
 _ROUTERS = "Where requests go: least-work, least-connections, round-robin, random or uniform."
 _PLANNING_SECONDS = 30.0  # seconds that the deployment for what was observed may take
+_SIMULATED = (
+    *("--arrivals", "--burst", "--rates", "--recorded", "--server", "--router", "--patience", "--delay", "--preferred"),
+    *("--overhead", "--partial", "--spread", "--warm-up", "--seed", "--from", "--start-up", "--promise", "--plot"),
+)
 _BURST = dict.fromkeys(("peak", "burst_share", "burst_seconds"), "--burst")
 
 
@@ -101,12 +105,7 @@ def serve(
     from mig_opt.simulation.serving.requests import Batching, setting_problems, simulate_requests
 
     if compare:
-        simulated: dict[str, object] = {"--arrivals": arrivals != "poisson", "--burst": burst, "--rates": rates}
-        simulated |= {"--recorded": recorded, "--server": server != "ideal", "--router": router, "--patience": patience}
-        simulated |= {"--delay": delay, "--preferred": preferred, "--overhead": overhead or None, "--partial": partial}
-        simulated |= {"--spread": spread or None, "--warm-up": warm_up, "--seed": seed or None, "--from": running}
-        simulated |= {"--start-up": start_up or None, "--promise": promise, "--plot": chart}
-        call.none_of(simulated, "is for a simulation; leave it out with --compare")
+        call.none_of(_SIMULATED, "is for a simulation; leave it out with --compare")
     share = None if promise is None else call.attempt(parsed_promise, promise)
     demand = call.attempt(load_services, services, given)
     plan = call.attempt(read_deployment_for, demand, deployment)
