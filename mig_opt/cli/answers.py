@@ -17,6 +17,7 @@ from mig_opt.cli.checks import Checks, refuse
 from mig_opt.cli.errors import DEFECT, REQUEST, say
 from mig_opt.cli.streams import INTERRUPTED
 from mig_opt.errors import InputError, problems_of, raise_any
+from mig_opt.method.functions import imported
 from mig_opt.method.report import Report
 from mig_opt.method.result import Status
 
@@ -33,6 +34,12 @@ EXIT_CODES = {Status.INFEASIBLE: ANSWER_IS_NO, Status.NO_SOLUTION: ANSWER_IS_NO,
 
 NO_PLAN, NOTHING = "There is no plan to write to", "Nothing written to"
 """Words before the name of a file for which there is no content."""
+
+_CHECKS = {
+    "chart": "mig_opt.views:check_plot_path",
+    "program": "mig_opt.files.batch.programs:check_model_path",
+}
+"""Check of a file for a purpose, where that is more than whether it can be written."""
 
 DEFAULT_TIME_LIMIT = 60.0
 """Seconds that exact methods get on the command line, which should always end; the library has no limit by default."""
@@ -164,7 +171,8 @@ class Call(Checks):
                 together = not path.exists() and path.parent in {other.parent for other in new}
                 earlier[purpose] = path
                 said = {problem.message for error in self.errors for problem in error.problems if together}
-                if problems := problems_of(_checker(purpose), path):
+                check = imported(_CHECKS.get(purpose, "mig_opt.files.documents:check_writable"))
+                if problems := problems_of(check, path):
                     left = [problem for problem in problems if problem.message not in said]
                     raise_any(left, "" if purpose == "chart" else path)
                     continue
@@ -216,21 +224,6 @@ class Call(Checks):
             say(message)
         self.finish()
         return answer.code
-
-
-def _checker(purpose: str) -> Callable[[Path], None]:
-    """Return what refuses a file for a purpose."""
-    if purpose == "chart":
-        from mig_opt.views import check_plot_path
-
-        return check_plot_path
-    if purpose == "program":
-        from mig_opt.files.batch.programs import check_model_path
-
-        return check_model_path
-    from mig_opt.files.documents import check_writable
-
-    return check_writable
 
 
 def print_text(text: str) -> None:

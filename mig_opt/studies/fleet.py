@@ -8,12 +8,13 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mig_opt.batch.integer_batch import RESOLUTION
 from mig_opt.errors import InputError, Problem, problems_of
 from mig_opt.files.fleet.traces import TRACE
 from mig_opt.files.kinds import gpu_named
+from mig_opt.fleet.bounds import TraceBounds, trace_bounds
 from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.instances.fleet.registry import generate_trace, get_trace_family
@@ -32,11 +33,11 @@ from mig_opt.studies.rows import Outcome, shielded
 from mig_opt.studies.runs import StudyRun, combinations, settings_of
 from mig_opt.validation.fleet.logs import check_log
 
-if TYPE_CHECKING:
-    from mig_opt.fleet.bounds import TraceBounds
-
 UNFINISHED = "unfinished"
 """Status of a simulation after which jobs wait for ever."""
+
+_bounds = functools.lru_cache(maxsize=1)(trace_bounds)
+"""The bounds of a trace: schedulers run on it one after the other."""
 
 
 def _digest(trace: Trace) -> str:
@@ -121,14 +122,6 @@ def policy_columns(policies: Sequence[PolicySettings]) -> Iterator[tuple[PolicyS
                 name: value for name, value in options.items() if len(settings.options[name]) > 1 or not settings.label
             }
             yield settings, options, policy_label(settings.label or name_of(settings.policy), named)
-
-
-@functools.lru_cache(maxsize=1)
-def _bounds(trace: Trace) -> TraceBounds:
-    """Return the bounds of a trace; schedulers run on it one after the other."""
-    from mig_opt.fleet.bounds import trace_bounds
-
-    return trace_bounds(trace)
 
 
 def _figures(done: Simulation, bounds: TraceBounds) -> dict[str, Any]:

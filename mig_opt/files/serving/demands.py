@@ -83,7 +83,7 @@ _NEEDED = {
     ("slo",): "has no column with the SLOs; add slo_s (seconds) or slo_ms (milliseconds)",
     ("rate",): "has no column rate_rps; add one with requests per second",
 }
-"""What is said where none of these keys has a column."""
+"""Messages where none of some keys has a column."""
 
 _NO_PROFILES = (
     "is missing; add the profile tables of the models, or give them as tables=... (command line: --profiles FILE)"

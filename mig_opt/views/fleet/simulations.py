@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mig_opt.errors import Problem, raise_any
 from mig_opt.fleet.admission import Acceptance
+from mig_opt.fleet.bounds import TraceBounds, trace_bounds
 from mig_opt.method.result import relative_gap
 from mig_opt.rules import entries_of
 from mig_opt.simulation.fleet.simulator import Simulation
@@ -24,10 +24,6 @@ from mig_opt.views.fleet.fleets import (
 )
 from mig_opt.views.scene import Axis, Box, Boxes, Dots, Line, Mark, Panel, Rows, Rule, Scene, seconds_axis
 from mig_opt.views.texts import BOUND, elide_all, one_line, spell_seconds, wrap_name
-
-if TYPE_CHECKING:
-    from mig_opt.fleet.bounds import TraceBounds
-
 
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#8A6D00")
 _DASHES: tuple[tuple[float, ...], ...] = ((), (7, 2.1), (2.1, 1.68), (8.4, 2.1, 2.1, 2.1))
@@ -263,8 +259,6 @@ def _ratios(simulations: Sequence[Simulation], most: TraceBounds | Acceptance | 
 
 
 def _times(simulations: Sequence[Simulation], bounds: TraceBounds | Acceptance | None) -> Iterator[_Compared]:
-    from mig_opt.fleet.bounds import TraceBounds, trace_bounds
-
     least = bounds if isinstance(bounds, TraceBounds) else trace_bounds(simulations[0].trace)
     metrics = [simulation.metrics for simulation in simulations]
     flow = "Mean flow time (arrival to completion)"
