@@ -53,10 +53,8 @@ Costs = Annotated[
     str | None,
     "NAME|FILE",
     "--costs",
-    (
-        "Seconds of creations and destructions: nvml, nvidia-smi or kubernetes (see: mig-opt gpus GPU), or a file "
-        "of mig-opt run --measured-costs."
-    ),
+    "Seconds of creations and destructions: nvml, nvidia-smi or kubernetes (see: mig-opt gpus GPU), or a file "
+    "of mig-opt run --measured-costs.",
 ]
 Start = Annotated[str | None, "STATE", "--from", "Instances that there are: a file of mig-opt state import."]
 

@@ -18,8 +18,6 @@ from mig_opt.texts import plural
 if TYPE_CHECKING:
     from mig_opt.studies.scores import Score, Scores
 
-_FOLDER = Path("scores")
-
 
 def score(
     call: Call,
@@ -66,7 +64,7 @@ def score(
             refuse("--instance", "is in place of --kind and --class; leave out one of them")
         if what is not None and plan is None and not Path(what).is_dir():
             refuse("PLAN", f"is missing: {what} is no folder, so a plan for the instance of that name is wanted")
-    folder = output or _FOLDER
+    folder = output or Path("scores")
     if command is not None:
         call.check_outputs(scores=folder / "scores.csv") if folder.is_dir() else None
         call.check_folder(folder)

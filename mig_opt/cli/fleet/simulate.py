@@ -60,10 +60,8 @@ def simulate(
     declared: Annotated[
         str | None,
         "HOW",
-        (
-            "Tell schedulers other run times: wrong by a lognormal factor of this sigma, classes (means of "
-            "jobs that ask for the same), or one (the same for all)."
-        ),
+        "Tell schedulers other run times: wrong by a lognormal factor of this sigma, classes (means of "
+        "jobs that ask for the same), or one (the same for all).",
     ] = None,
     disturb: Annotated[
         str | None,

@@ -14,7 +14,6 @@ from mig_opt.cli.checks import file_named, options_named, refuse
 from mig_opt.cli.figures import bounds_table
 from mig_opt.cli.inputs import load_trace
 from mig_opt.errors import InputError, Problem, raise_any
-from mig_opt.fleet.trace import Trace
 from mig_opt.method.report import Part, Points, Report, Table, data_of
 from mig_opt.texts import number_in, plural, seconds
 

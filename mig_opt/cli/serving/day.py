@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from mig_opt.simulation.serving.capacity import Promise
 
 _PRICES = (0.01, 1.0)
-_OWN = ("--margin", "--prices", "--step-by-step")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,8 @@ class DayOptions:
     def check(self, call: Call) -> None:
         """Note options that need a table of rates where there is none, and others that do not go with one."""
         if self.rates is None:
-            call.none_of(_OWN, "is for --rates; give a table of rates, or leave it out")
+            own = ("--margin", "--prices", "--step-by-step")
+            call.none_of(own, "is for --rates; give a table of rates, or leave it out")
             return
         there = "does not go with --rates: the first deployment of the day is there already; leave out one of them"
         call.none_of(("--from", "--only"), there)

@@ -171,7 +171,7 @@ def _check_schedule(schedule: Schedule, journal: Journal, where: str, findings: 
             findings.extend(problems_of(journal.batch.placement, part), path)
 
 
-class JournalFile:
+class JournalFile(contextlib.AbstractContextManager["JournalFile"]):
     """A journal that is open for more events; nobody else can open it at the same time.
 
     With a ``journal`` a new file is begun; without it, an existing file is gone on with.
@@ -247,9 +247,6 @@ class JournalFile:
                 os.fdatasync(self._file)
         finally:
             os.close(self._file)
-
-    def __enter__(self) -> JournalFile:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
