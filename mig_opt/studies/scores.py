@@ -156,18 +156,6 @@ def chosen(library: Library, *, kind: str | None = None, difficulty: str | None 
     return found
 
 
-def score_plan(library: Library, name: str, path: str | Path) -> Score:
-    """Return the score of a plan in a file.
-
-    Raises
-    ------
-    InputError
-        If there is no such instance, or the file cannot be read.
-    """
-    info = library.info(name)
-    return _score(info, *judged_text(library, info, read_text(path), str(path)))
-
-
 def _score(
     info: InstanceInfo, status: str, value: float | None, reason: str, *, solver: str = "", seconds: float | None = None
 ) -> Score:
@@ -250,7 +238,8 @@ def score(
     """
     known = Library(DATA if library is None else Path(library))
     if plan is not None:
-        return Scores((score_plan(known, str(solver), plan),))
+        info = known.info(str(solver))
+        return Scores((_score(info, *judged_text(known, info, read_text(plan), str(plan))),))
     command = solver if isinstance(solver, str | Path) else None
     if command and Path(command).is_dir():
         return _scored_folder(known, Path(command))

@@ -12,7 +12,7 @@ from mig_opt.instances.bundled import library, load
 from mig_opt.instances.goals import day_of
 from mig_opt.instances.serving import generate_demand, generate_rates
 from mig_opt.serving.day import Day, DayPlan
-from mig_opt.studies.scores import score_plan
+from mig_opt.studies.scores import score
 from mig_opt.validation.serving.days import validate_day
 
 A30, A100 = get_gpu("A30"), get_gpu("A100")
@@ -57,12 +57,12 @@ def test_a_day_is_exported_planned_by_the_command_line_and_scored(run, tmp_path)
     services, rates = tmp_path / f"{DAY}.json", tmp_path / f"{DAY}.csv"
     outcome = run("deploy", services, "--rates", rates, "--margin", "10%", "--json")
     (tmp_path / "plan.json").write_text(outcome.out)
-    mine = score_plan(library(), DAY, tmp_path / "plan.json")
+    mine = score(DAY, tmp_path / "plan.json").scores[0]
     assert (mine.valid, mine.value, mine.ratio) == (True, outcome.json["cost"], 1.0)
     document = outcome.json
     document["steps"][5]["deployment"]["segments"].pop()
     (tmp_path / "plan.json").write_text(json.dumps(document))
-    broken = score_plan(library(), DAY, tmp_path / "plan.json")
+    broken = score(DAY, tmp_path / "plan.json").scores[0]
     assert (broken.status, broken.value) == ("invalid", None)
     assert "deployments[5]" in broken.reason
     told = run("instances", DAY)
