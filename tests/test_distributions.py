@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from places import PROJECT, README
+from scripts import ended
 
 import mig_opt
 
@@ -122,10 +123,7 @@ def test_the_first_command_of_the_readme_with_the_wheel_alone(wheel: Path, tmp_p
     line = command[1].replace("'.[plot]'", f"'{wheel}[plot]'").replace("python3 -m venv", f"{sys.executable} -m venv")
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
     shell = ["bash", "-euo", "pipefail", "-c", line]
-    done = subprocess.run(
-        shell, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=900
-    )
-    assert done.returncode == 0, done.stderr
+    done = ended(*shell, cwd=tmp_path, env=environment, timeout=900)
     assert re.search(r"^status +optimal$", done.stdout, re.MULTILINE)
     assert re.search(r"^makespan +28\.434 s$", done.stdout, re.MULTILINE)
     assert (tmp_path / "rodinia.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
@@ -143,10 +141,6 @@ assert result.status == "optimal", result
 assert mig_opt.deploy(mig_opt.load("parvagpu-s1")).gpus == 2
 print(mig_opt.__version__, mig_opt.__file__)
 """
-    done = subprocess.run(
-        [python, "-I", "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=600
-    )
-    assert done.returncode == 0, done.stderr
-    version, place = done.stdout.split()
+    version, place = ended(python, "-I", "-c", program, cwd=tmp_path, timeout=600).stdout.split()
     assert version == VERSION
     assert Path(place).is_relative_to(tmp_path)

@@ -1,12 +1,12 @@
 """Completion: what shells are told, and that the shells understand it."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from command_line import Command
+from scripts import ended
 
 from mig_opt.cli.completion import asked_of
 from mig_opt.gpu.catalogue import catalogue
@@ -78,13 +78,5 @@ def test_bash_completes(tmp_path):
     paths = os.pathsep.join([str(tmp_path), os.environ["PATH"]])
     sources = str(Path(__file__).resolve().parents[2])
     environment = {**os.environ, "PATH": paths, "PYTHONPATH": sources}
-    done = subprocess.run(
-        ["bash", "--norc", "-c", commands],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env=environment,
-        timeout=120,
-        check=True,
-    )
+    done = ended("bash", "--norc", "-c", commands, cwd=tmp_path, env=environment)
     assert done.stdout == "rodinia-a30 rodinia-a30-made-up-a100\n", done.stderr

@@ -14,6 +14,14 @@ import fake_nvidia_smi
 from mig_opt import GpuModel, Placement, Segment, get_gpu
 
 
+def ended(*words: object, code: int | None = 0, timeout: float = 240, **how: Any) -> subprocess.CompletedProcess[str]:
+    """Run a program without input until it ends, with a code if one is given."""
+    command: Any = {"args": list(map(str, words)), "stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
+    done = subprocess.run(**command, timeout=timeout, check=False, **how)
+    assert code in (None, done.returncode), f"{words} ended with {done.returncode}: {done.stderr}"
+    return done
+
+
 def segment(service: str, gpu: int, profile: str, start: int, *, batch: int = 8, processes: int = 1) -> Segment:
     return Segment(service, gpu, profile, start, batch, processes, throughput=100.0, latency=0.05)
 
@@ -86,12 +94,7 @@ if [[ $order == start ]]; then touch "$where/runs"; else rm "$where/runs"; fi"""
 
     def run(self, script: str, hooks: str | None = None, *, code: int = 0) -> subprocess.CompletedProcess[str]:
         """Run a script, which ends with a code."""
-        command = self.command(script, hooks)
-        done = subprocess.run(
-            command, env=self.environment, cwd=self.folder, capture_output=True, text=True, timeout=60, check=False
-        )
-        assert done.returncode == code, done.stderr
-        return done
+        return ended(*self.command(script, hooks), code=code, env=self.environment, cwd=self.folder)
 
     def add(self, gpu: int, profile: str, start: int) -> None:
         """Let an instance exist."""

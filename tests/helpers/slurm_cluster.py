@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from scripts import Machine
+from scripts import Machine, ended
 
 WANTED = "MIG_OPT_SLURM"
 """Name of the variable that is set where Slurm has to be there; else tests without it are skipped."""
@@ -152,8 +152,8 @@ class Cluster:
         """Start, stop or restart ``munged``, ``slurmctld`` or ``slurmd-NODE``."""
         with (self.root / "log" / "service").open("a") as log:
             words = [str(self.root / "bin" / "service"), verb, name]
-            ended = subprocess.run(words, check=False, stdout=log, stderr=log, timeout=60)
-        assert ended.returncode == 0, Path(log.name).read_text()
+            done = subprocess.run(words, check=False, stdout=log, stderr=log, timeout=60)
+        assert done.returncode == 0, Path(log.name).read_text()
 
     def start(self) -> None:
         """Start everything, and wait until every node is idle."""
@@ -184,17 +184,7 @@ class Cluster:
 
     def run(self, *words: object, code: int | None = 0, **more: str) -> str:
         """Run a program that sees the cluster, and return what it prints."""
-        ended = subprocess.run(
-            list(map(str, words)),
-            env=self.environment | more,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        assert code is None or ended.returncode == code, f"{words} ended with {ended.returncode}: {ended.stderr}"
-        return ended.stdout
+        return ended(*words, code=code, env=self.environment | more).stdout
 
     def states(self) -> dict[str, str]:
         """Return the state of each node, empty while the controller does not answer."""

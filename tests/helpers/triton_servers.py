@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from scripts import Machine
+from scripts import Machine, ended
 
 from bench.serving.tritons import WANTED, free_ports, in_real_time, triton_program
 
@@ -46,17 +46,7 @@ class Servers:
 
     def run(self, *words: object, code: int = 0, **more: str) -> subprocess.CompletedProcess[str]:
         """Run bash on exported files; it ends with a code."""
-        done = subprocess.run(
-            ["bash", *map(str, words)],
-            env=self.environment | more,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=240,
-            check=False,
-        )
-        assert done.returncode == code, done.stderr
-        return done
+        return ended("bash", *words, code=code, env=self.environment | more)
 
     def start_proxy(self) -> None:
         """Start HAProxy with the exported configuration."""

@@ -3,7 +3,6 @@
 import itertools
 import math
 import os
-import subprocess
 import sys
 import types
 
@@ -11,6 +10,7 @@ import pytest
 import tiny
 from hypothesis import given, settings
 from method_suite import FITS, HARD, NAMES, options_of
+from scripts import ended
 from strategies import tiny_batches
 
 from mig_opt import InputError, ScheduleResult, generate_batch, get_gpu, load, methods, solve
@@ -172,13 +172,7 @@ print(result.schedule, result.lower_bound, [(point.makespan, point.lower_bound) 
 @pytest.mark.parametrize("method", NAMES)
 def test_deterministic_runs_are_the_same_in_every_process(method: str) -> None:
     outputs = {
-        subprocess.run(
-            [sys.executable, "-c", IN_A_PROCESS, method],
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
+        ended(sys.executable, "-c", IN_A_PROCESS, method, env={**os.environ, "PYTHONHASHSEED": seed}).stdout
         for seed in ("1", "2")
     }
     assert len(outputs) == 1

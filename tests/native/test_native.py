@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from places import PROJECT
+from scripts import ended
 from wrong_arguments import fitting, sizes_of
 
 from mig_opt import native
@@ -36,14 +37,9 @@ def build() -> ModuleType:
 def test_every_loop_refuses_all_that_it_does_not_declare(*, optimised: bool) -> None:
     """Each argument with another type or rank, strided, by columns, not aligned, read only, too long, and so on."""
     code = "import wrong_arguments; print(*wrong_arguments.not_refused(), sep='\\n', end='')"
-    run = subprocess.run(
-        [sys.executable, *["-O"] * optimised, "-c", code],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = ended(sys.executable, *["-O"] * optimised, "-c", code, env=environment)
+    assert (done.stdout, done.stderr) == ("", "")
 
 
 SMALL = """

@@ -1,7 +1,6 @@
 """Pages to explore in a real browser without a network: no error, hints, zoom, labels, what is on the screen."""
 
 import dataclasses
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from browser import Browser, start_browser
 from charts import top_down
 from command_line import MODULE
 from online_worlds import NO_COSTS, Scripted, job, place, trace
+from scripts import ended
 
 from mig_opt import Deployment, Segment, plot, simulate
 from mig_opt.simulation.serving.outcome import RequestSimulation, ServiceLatencies
@@ -58,8 +58,7 @@ def test_a_task_says_where_and_when_it_runs(opened):
 
 def test_the_page_that_the_command_line_writes(browser, tmp_path):
     command = [*MODULE, "solve", "rodinia-a30", "--method", "far", "--plot", "plan.html"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    ended(*command, cwd=tmp_path)
     browser.open(tmp_path / "plan.html")
     assert "gaussian on 1g.6gb GPU 0, slice 2 0.34 s to 22.6509 s (22.3109 s)" in browser.hint(0, "gaussian")
     assert browser.errors() == []

@@ -143,14 +143,16 @@ def small_jobs(count: int, *, apart: float) -> list[Job]:
     ]
 
 
+def begins_by_goal(wanted):
+    return [begins(simulate(wanted, "planner", goal=goal, overtaken_s=1e6, **QUICK)) for goal in ("balanced", "flow")]
+
+
 def test_jobs_that_may_end_last_are_overtaken_no_more_unless_the_flow_time_is_all() -> None:
     """Small jobs keep seven slices busy; one of 400 s for half of them is longer than all that is known takes."""
     jobs = small_jobs(150, apart=1.4)
     half = job("half", 50.0, "3g.20gb", 400.0, declared={3: 400.0})
     wanted = trace(*jobs, half, costs=NO_COSTS)
-    balanced, flow = (
-        begins(simulate(wanted, "planner", goal=goal, overtaken_s=1e6, **QUICK)) for goal in ("balanced", "flow")
-    )
+    balanced, flow = begins_by_goal(wanted)
     assert balanced["half"] < 120 < flow["half"]
 
 
@@ -159,7 +161,5 @@ def test_jobs_that_may_well_end_last_go_before_shorter_ones() -> None:
     jobs = small_jobs(100, apart=0.1)
     long = job("long", 5.0, "1g.5gb", 60.0, declared={1: 150.0})
     wanted = trace(*jobs, long, costs=NO_COSTS)
-    balanced, flow = (
-        begins(simulate(wanted, "planner", goal=goal, overtaken_s=1e6, **QUICK)) for goal in ("balanced", "flow")
-    )
+    balanced, flow = begins_by_goal(wanted)
     assert balanced["long"] < 90 < 120 < flow["long"]

@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Mapping
 
 import pytest
+from scripts import ended
 from slurm_cluster import Cluster, cluster
 
 from mig_opt import FleetState, HeldInstance, Migration, get_gpu
@@ -55,16 +56,8 @@ def _write(slurm: Cluster, files: Mapping[str, str]) -> None:
 
 
 def controller(slurm: Cluster, *words: str, code: int = 0, **more: str) -> subprocess.CompletedProcess[str]:
-    ended = subprocess.run(
-        ["bash", slurm.root.parent / "scripts" / "controller.sh", *words],
-        env=slurm.environment | {"POLL_SECONDS": "0.2", "START_SECONDS": "60"} | more,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert ended.returncode == code, ended.stderr
-    return ended
+    environment = slurm.environment | {"POLL_SECONDS": "0.2", "START_SECONDS": "60"} | more
+    return ended("bash", slurm.root.parent / "scripts" / "controller.sh", *words, code=code, env=environment)
 
 
 def layouts(slurm: Cluster) -> list[set[str]]:
