@@ -111,6 +111,6 @@ def plan_file(tmp_path: Path, batch_file: Path) -> Path:
 @pytest.fixture
 def nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let nobody own the partitions of this machine, no slurmd run, and root be a user like any other."""
-    monkeypatch.setattr("mig_opt.operations.execute.checks.owner_of_partitions", lambda: "")
+    monkeypatch.setattr("mig_opt.operations.execute.machines.owner_of_partitions", lambda: "")
     monkeypatch.setattr("mig_opt.operations.driver.surroundings._processes", lambda _: iter(()))
     monkeypatch.setattr(os, "geteuid", lambda: 1000)

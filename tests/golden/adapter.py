@@ -155,6 +155,6 @@ def machine(folder: Path) -> Iterator[None]:
 
     with (
         Machine(folder, "A30").loaded(),
-        mock.patch("mig_opt.operations.execute.checks.owner_of_partitions", return_value=""),
+        mock.patch("mig_opt.operations.execute.machines.owner_of_partitions", return_value=""),
     ):
         yield

@@ -14,7 +14,7 @@ from mig_opt.gpu.devices import gpu_name
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from mig_opt.operations.execute.executor import Observer
+    from mig_opt.operations.execute.machines import Observer
 
 
 class _View:

@@ -154,10 +154,9 @@ def _rehearsal(
     batch: Batch, schedule: Schedule, commands: Commands, devices: list[str] | None, *, engine: str, user: str
 ) -> Report:
     """Return the steps; everything that is in their way is refused."""
-    from mig_opt.operations.execute.checks import check_plan, check_this_machine
-    from mig_opt.operations.execute.conductor import checked_engine
+    from mig_opt.operations.execute.machines import check_plan, check_this_machine
     from mig_opt.operations.execute.parts import cut
-    from mig_opt.operations.execute.schedules import plan_of_nodes
+    from mig_opt.operations.execute.schedules import checked_engine, plan_of_nodes
 
     plan, problems = check_plan(batch, schedule, commands, devices, user)
     remark = "Everything is ready for it; nothing was changed."

@@ -19,8 +19,9 @@ from typing import Any
 
 from mig_opt.batch.journal import Journal
 from mig_opt.errors import InputError, Problem
-from mig_opt.operations.execute import node
-from mig_opt.operations.execute.engines import SILENT_S, Progress, in_background
+from mig_opt.operations.execute import engines
+from mig_opt.operations.execute.engines import SILENT_S, Progress
+from mig_opt.operations.execute.machines import in_background
 
 _CONNECTING_S = 8  # seconds until a scheduler that does not answer is given up at the beginning
 _ASKING_S = 0.5  # seconds for which an answer that has come is fetched before other nodes are looked after
@@ -121,7 +122,7 @@ class DaskEngine:
                 known = f"has mig_opt {version}, {mend}"
                 problems.append(Problem(host, str(version) if isinstance(version, TimeoutError) else known))
         if not problems and not begun:
-            for host, found in self._answers({host: (node.trouble_on, part) for host, part in parts.items()}):
+            for host, found in self._answers({host: (engines.trouble_on, part) for host, part in parts.items()}):
                 problems += [Problem(host, text) for text in ([str(found)] if isinstance(found, Exception) else found)]
         return problems
 
@@ -154,12 +155,12 @@ class DaskEngine:
     def submit(self, host: str, part: Journal, *, undo: bool = False) -> None:
         """Have the worker of a node begin its part, or take it back."""
         if self._connected():
-            self._orders[host].append(self._ask(host, node.begin, host, part, undo))
+            self._orders[host].append(self._ask(host, engines.begin, host, part, undo))
 
     def cancel(self, host: str, part: Journal) -> None:
         """Have the worker of a node interrupt its part."""
         if self._connected():
-            self._orders[host].append(self._ask(host, node.interrupt, host, part.run))
+            self._orders[host].append(self._ask(host, engines.interrupt, host, part.run))
 
     def progress(self, host: str, part: Journal, seen: int, *, undo: bool = False) -> Progress | None:
         """Return what the worker of a node sees; None if it has not answered yet."""
@@ -171,7 +172,7 @@ class DaskEngine:
                 return answer
             self._orders[host].popleft()
         if host not in self._questions:
-            self._questions[host] = self._ask(host, node.look, host, part.run, seen, undo)
+            self._questions[host] = self._ask(host, engines.look, host, part.run, seen, undo)
         ended, answer = self._answer(self._questions[host])
         if ended:
             self._questions.pop(host, None)

@@ -28,9 +28,7 @@ from mig_opt.gpu.model import GpuModel, Placement
 from mig_opt.gpu.problems import wrong_size
 from mig_opt.operations.driver.instances import Patience
 from mig_opt.operations.execute.attempts import account_of, name_of_try
-from mig_opt.operations.execute.checks import check_machines, missing_program
-from mig_opt.operations.execute.executor import Observer
-from mig_opt.operations.execute.machines import Machines
+from mig_opt.operations.execute.machines import Machines, Observer, check_machines, missing_program
 from mig_opt.operations.execute.report import Execution
 from mig_opt.operations.execute.schedules import resume_schedule, tasks_folder
 from mig_opt.rules import wrong_integer

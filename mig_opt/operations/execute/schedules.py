@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from mig_opt.batch.batch import Batch
@@ -16,11 +17,9 @@ from mig_opt.files.batch.journals import JournalFile
 from mig_opt.operations.driver.instances import Patience
 from mig_opt.operations.driver.surroundings import slurm_in_the_way
 from mig_opt.operations.execute.attempts import account_of, own_folder
-from mig_opt.operations.execute.checks import ELSEWHERE, check_machines, check_plan
-from mig_opt.operations.execute.conductor import Conductor, checked_engine
-from mig_opt.operations.execute.engines import Engine
-from mig_opt.operations.execute.executor import Executor, Observer
-from mig_opt.operations.execute.machines import Machines
+from mig_opt.operations.execute.engines import Conductor, Engine
+from mig_opt.operations.execute.executor import Executor
+from mig_opt.operations.execute.machines import ELSEWHERE, Machines, Observer, check_machines, check_plan
 from mig_opt.operations.execute.parts import cut
 from mig_opt.operations.execute.report import Execution
 from mig_opt.operations.rollout.layouts import addresses
@@ -207,6 +206,27 @@ def tasks_folder(journal: Path) -> Path:
     """Return the folder for what the tasks of an execution print; refuse one of another user, or open to others."""
     folder = journal.with_name(f"{journal.name}.tasks")
     return own_folder(folder, 0o755) if os.path.lexists(folder) else folder
+
+
+def engine_of(name: str) -> Engine:
+    """Return the engine that a name stands for: ``dask://HOST:PORT`` or ``slurm``."""
+    if found := re.fullmatch(r"dask://(.+):([0-9]+)", name):
+        from mig_opt.operations.execute.dask_engine import DaskEngine
+
+        return DaskEngine(*found.groups())
+    if name == "slurm":
+        from mig_opt.operations.execute.slurm_engine import SlurmEngine
+
+        return SlurmEngine()
+    raise InputError([Problem("engine", f"must be dask://HOST:PORT or slurm, is {name!r:.60}")])
+
+
+@contextlib.contextmanager
+def checked_engine(engine: str | Engine, parts: Mapping[str, Journal], *, begun: bool) -> Iterator[Engine]:
+    """Give an engine that finds nothing that keeps parts from being carried out; at the end it is closed."""
+    with contextlib.closing(engine_of(engine) if isinstance(engine, str) else engine) as known:
+        raise_any(known.check(parts, begun=begun))
+        yield known
 
 
 @contextlib.contextmanager

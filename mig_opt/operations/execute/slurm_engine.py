@@ -24,8 +24,8 @@ from subprocess import DEVNULL, TimeoutExpired, run
 from mig_opt.batch.journal import Journal
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.documents import write_text
-from mig_opt.operations.execute.engines import Progress, in_background
-from mig_opt.operations.execute.node import folder_of, lost, program_of, progress_in
+from mig_opt.operations.execute.engines import Progress, folder_of, lost, program_of, progress_in
+from mig_opt.operations.execute.machines import in_background
 
 _PATIENCE_S = 5.0  # seconds after which a program of Slurm is given up, and called again later
 _BETWEEN_S = 1.0  # seconds between questions about the jobs, which all go to one controller

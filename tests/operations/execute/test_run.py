@@ -83,7 +83,7 @@ def test_what_speaks_against_it_is_told_before_anything_is_changed(machine, jour
 
 
 def test_all_problems_at_once(machine, journal, monkeypatch):
-    monkeypatch.setattr("mig_opt.operations.execute.checks.owner_of_partitions", lambda: "HAMi owns the partitions")
+    monkeypatch.setattr("mig_opt.operations.execute.machines.owner_of_partitions", lambda: "HAMi owns the partitions")
     commands = Commands({"big": ("./no-such-program",), "left": ("true", "\0")})
     text = "\n".join(complaints(run_schedule, BATCH, PLAN, commands, journal=journal, devices=["7"]))
     for part in ("'right'; add it", "no program './no-such-program'", "commands.left: has the character", "HAMi owns"):

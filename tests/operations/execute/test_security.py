@@ -16,8 +16,8 @@ from slurm_nodes import SlurmNodes
 from mig_opt import Batch, Commands, Journal, Run, Task, get_gpu, resume_schedule, run_schedule, undo_schedule
 from mig_opt.batch.timing import retimed_schedule
 from mig_opt.files.batch.journals import read_journal, write_journal
-from mig_opt.operations.execute import node
-from mig_opt.operations.execute.node import folder_of, state_folder
+from mig_opt.operations.execute import engines
+from mig_opt.operations.execute.engines import folder_of, state_folder
 
 BATCH = Batch((Task("a", {2: 0.1}),), get_gpu("A30"))
 PLAN = retimed_schedule(BATCH, [Run("a", 0, "2g.12gb", 0, 0, 1)])
@@ -73,20 +73,20 @@ def test_each_deed_on_a_node_may_be_done_twice(machine, tmp_path, monkeypatch):
         monkeypatch.setenv(key, value)
     words = Commands({"a": ("sh", "-c", f'echo "ran in $PWD" >>{tmp_path}/ran; sleep 0.5')})
     part = Journal(BATCH, PLAN, words, ("0",), str(tmp_path / "that the node has not"), "ab", USER)
-    node.interrupt("n1", "ab")
+    engines.interrupt("n1", "ab")
     for _ in range(2):
         with ThreadPoolExecutor() as threads:
-            list(threads.map(lambda _: node.begin("n1", part, undo=False), range(3)))
-        until(lambda: node.look("n1", "ab", 0, undo=False).ended)
-        found = node.look("n1", "ab", 0, undo=False)
+            list(threads.map(lambda _: engines.begin("n1", part, undo=False), range(3)))
+        until(lambda: engines.look("n1", "ab", 0, undo=False).ended)
+        found = engines.look("n1", "ab", 0, undo=False)
         assert found.code == 0, found.text
         assert (tmp_path / "ran").read_text() == f"ran in {Path(f'~{USER}').expanduser()}\n"
-    assert node.look("n1", "ab", len(found.journal), undo=False).journal == b""
+    assert engines.look("n1", "ab", len(found.journal), undo=False).journal == b""
     assert len(machine.instances(0)) == 1
     for _ in range(2):
-        node.begin("n1", part, undo=True)
-        until(lambda: node.look("n1", "ab", 0, undo=True).ended)
-        assert node.look("n1", "ab", 0, undo=True).code == 0
+        engines.begin("n1", part, undo=True)
+        until(lambda: engines.look("n1", "ab", 0, undo=True).ended)
+        assert engines.look("n1", "ab", 0, undo=True).code == 0
         assert machine.instances(0) == []
 
 
