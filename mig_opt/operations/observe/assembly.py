@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 
 from mig_opt.batch.problems import instance_problems
 from mig_opt.files.documents import shown
@@ -15,11 +17,15 @@ from mig_opt.gpu.catalogue import catalogue
 from mig_opt.gpu.devices import devices_of
 from mig_opt.gpu.model import GpuModel, Placement, Profile
 from mig_opt.operations.observe.kinds import kinds_of, profile_named
-from mig_opt.operations.observe.places import Layout, add_gpus, arrangements, fewest_gpus, take_places, too_many
 from mig_opt.operations.observe.sightings import Home, SeenGpu, SeenInstance, Sightings, gpu_name
+from mig_opt.operations.observe.slurm import add_gpus, take_places
 from mig_opt.texts import plural
 
 _MOST_SHOWN = 4
+_MOST_WORK = 20_000
+"""Layouts that a search tries before it takes a matter for open."""
+
+Layout = tuple[Placement, ...]
 
 
 def assemble(seen: Sightings, gpu: GpuModel | None, *, assume_places: bool, name: str) -> FleetState:
@@ -221,9 +227,8 @@ def _find_profiles(seen: Sightings, instances: Iterable[SeenInstance], model: Gp
         profile = _profile(model, held)
         if profile is None:
             number = f" with the number {held.profile_id}" if held.profile_id is not None else ""
-            what = (
-                f"the profile {shown(held.profile)}{number}" if held.profile or number else "an instance of that size"
-            )
+            named = held.profile or number
+            what = f"the profile {shown(held.profile)}{number}" if named else "an instance of that size"
             names = ", ".join(one.name for one in model.profiles)
             seen.wrong(held.where, f"{model.name} has not {what}; its profiles are {names}")
         elif held.slices is not None and held.slices != profile.memory_slices:
@@ -277,7 +282,7 @@ def _place(seen: Sightings, model: GpuModel, *, assume_places: bool) -> None:
         gpus = sorted(home for home in seen.gpus if home[0] == node and index in (None, home[1]))
         wanted = _counts(group)
         ways = arrangements(model, wanted, [tuple(fixed[home]) for home in gpus])
-        what = f"GPU {index}{f' of {node}' if node else ''}" if index is not None else _node(node)
+        what = gpu_name(node, index) if index is not None else _node(node)
         if not ways:
             names = ", ".join(f"{n} x {p.name}" for p, n in wanted.items())
             seen.wrong(group[0].where, f"there is no room on {what} for all of its instances ({names})")
@@ -295,6 +300,82 @@ def _place(seen: Sightings, model: GpuModel, *, assume_places: bool) -> None:
             fixed[home] += layout
     if assumed:
         seen.notes.append(f"the places of {plural(assumed, 'instance')} are assumed, they are not in the text")
+
+
+def arrangements(
+    gpu: GpuModel, wanted: Counter[Profile], fixed: Sequence[Layout], most: int = 2
+) -> list[tuple[Layout, ...]]:
+    """Return ways to place instances on GPUs that hold others already, up to a number of ways.
+
+    GPUs that hold nothing are interchangeable. A search that becomes too long is given up: what was found till then may
+    be returned twice over, so that nobody takes it for the only way.
+
+    Examples
+    --------
+    >>> from mig_opt import get_gpu
+    >>> a100 = get_gpu("A100")
+    >>> wanted = Counter([a100.profile("4g.20gb"), a100.profile("2g.10gb"), a100.profile("1g.5gb")])
+    >>> [[list(map(str, layout)) for layout in way] for way in arrangements(a100, wanted, [()])]
+    [[['4g.20gb@0', '2g.10gb@4', '1g.5gb@6']]]
+    >>> len(arrangements(a100, Counter([a100.profile("2g.10gb")]), [()]))
+    2
+    """
+    tried = 0
+
+    def ways(left: Counter[Profile], before: tuple[Layout, ...]) -> Iterator[tuple[Layout, ...]]:
+        """Yield the ways that begin with some layouts; of alike GPUs the layouts come in order."""
+        nonlocal tried
+        index = len(before)
+        if index == len(fixed):
+            if not left.total():
+                yield before
+            return
+        kinds = tuple(sorted((profile for profile in left if left[profile]), key=lambda profile: profile.id))
+        alike = index and not fixed[index] and not fixed[index - 1]
+        for layout in _layouts(fixed[index], kinds):
+            tried += 1
+            if tried > _MOST_WORK:
+                return
+            counts = Counter(placement.profile for placement in layout)
+            in_order = not alike or _order(layout) >= _order(before[-1])
+            if in_order and counts <= left and not too_many(gpu, left - counts, len(fixed) - index - 1):
+                yield from ways(left - counts, (*before, layout))
+
+    found = list(itertools.islice(ways(wanted, ()), most))
+    return found * most if tried > _MOST_WORK else found
+
+
+def too_many(gpu: GpuModel, wanted: Counter[Profile], gpus: int) -> bool:
+    """Return True if instances have more slices than a number of GPUs."""
+    compute = sum(profile.compute_slices * number for profile, number in wanted.items())
+    memory = sum(profile.memory_slices * number for profile, number in wanted.items())
+    return compute > gpus * gpu.compute_slices or memory > gpus * gpu.memory_slices
+
+
+def _order(layout: Layout) -> list[tuple[int, int]]:
+    return [(placement.start, placement.profile.id) for placement in layout]
+
+
+@cache
+def _layouts(fixed: Layout, kinds: tuple[Profile, ...]) -> tuple[Layout, ...]:
+    """Return the sets of placements of some profiles that fit beside fixed ones, those with most slices first."""
+    placements = [Placement(profile, start) for profile in kinds for start in profile.starts]
+    placements.sort(key=lambda placement: (placement.start, -placement.profile.memory_slices))
+    found: list[Layout] = []
+
+    def extend(chosen: Layout, index: int) -> None:
+        found.append(chosen)
+        for at in range(index, len(placements)):
+            if placements[at].fits_beside((*fixed, *chosen)):
+                extend((*chosen, placements[at]), at + 1)
+
+    extend((), 0)
+    return tuple(sorted(found, key=lambda layout: -sum(placement.profile.memory_slices for placement in layout)))
+
+
+def fewest_gpus(gpu: GpuModel, wanted: Counter[Profile]) -> int:
+    """Return the fewest empty GPUs on which instances have room."""
+    return next(gpus for gpus in itertools.count(1) if arrangements(gpu, wanted, [()] * gpus, 1))
 
 
 def _mixed(group: list[SeenInstance]) -> bool:

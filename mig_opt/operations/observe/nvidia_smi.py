@@ -241,9 +241,8 @@ def _read_row(title: str, line: Line, node: _Node, seen: Sightings) -> None:
         return
     _check_same(("-lgi", gpu), node.title, where, node, seen)
     seen.gpu(node.name, gpu, where, mig=True)
-    node.placed.append(
-        SeenInstance(*(node.name, gpu, where, found[2], int(found[3])), start=start, slices=slices, instance=instance)
-    )
+    held = SeenInstance(node.name, gpu, where, found[2], int(found[3]), start=start, slices=slices, instance=instance)
+    node.placed.append(held)
 
 
 def _read_modes(node: _Node, seen: Sightings) -> None:

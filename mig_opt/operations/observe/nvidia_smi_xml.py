@@ -51,16 +51,12 @@ class _Document:
             line = self._lines[min(max(error.position[0], 1), len(self._lines)) - 1]
             self._seen.wrong(line.where, f"not valid XML: {expat.ErrorString(error.code)}")
             return None
-        for element in self._begins:
-            for number, text in self._stray(element):
+        for element in filter(len, self._begins):  # beside the children of an element there is no text
+            texts = [(self._begins[element], element.text), *((self._ends[child], child.tail) for child in element)]
+            for number, text in ((number, text) for number, text in texts if text and text.strip()):
                 where = self._lines[number + text[: -len(text.lstrip())].count("\n")].where
                 self._seen.wrong(where, f"is no part of <{element.tag}>: {shown(text.strip(), 60)}")
         return root
-
-    def _stray(self, element: Element) -> Iterator[tuple[int, str]]:
-        """Yield the texts beside the children of an element, each with the number of the line at which it begins."""
-        texts = [(self._begins[element], element.text)] + [(self._ends[child], child.tail) for child in element]
-        yield from ((number, text) for number, text in texts if len(element) and text and text.strip())
 
 
 def read_xml(lines: Sequence[Line], node: str, seen: Sightings) -> list[SeenInstance]:
@@ -106,10 +102,9 @@ def _read_gpu(index: int, gpu: Element, document: _Document, node: str, seen: Si
             document.wrong(device if memory is None else memory, message)
         if total and units is not None and number is not None and instance is not None:
             running = None if processes is None else tuple(name for which, name in processes if which == instance)
-            size = units, float(total[1])
-            yield SeenInstance(
-                *(node, index, document.where(device)), size=size, instance=instance, index=number, processes=running
-            )
+            held = SeenInstance(node, index, document.where(device), size=(units, float(total[1])), instance=instance)
+            held.index, held.processes = number, running
+            yield held
 
 
 def _processes(gpu: Element) -> list[tuple[int, str]] | None:

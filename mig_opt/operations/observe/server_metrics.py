@@ -117,9 +117,8 @@ def _told_by(url: str) -> str:
         with urllib.request.urlopen(url, timeout=_TIMEOUT) as answer:  # noqa: S310  # http, by its beginning
             text: bytes = answer.read()
     except (OSError, ValueError, http.client.HTTPException) as error:
-        raise InputError(
-            [Problem("", f"does not answer: {getattr(error, 'reason', None) or shown(str(error))}")]
-        ) from None
+        reason = getattr(error, "reason", None) or shown(str(error))
+        raise InputError([Problem("", f"does not answer: {reason}")]) from None
     return decoded(text, url)
 
 

@@ -2,7 +2,7 @@
 
 The lines of ``gres.conf`` tell the profile and the GPU of each instance, the node which of them are used (by their
 index), and the jobs by whom. Where AutoDetect finds the instances, the node only counts them. Places are told by
-``nvidia-smi``, run on each node.
+``nvidia-smi``, run on each node, and given to the instances of Slurm here.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mig_opt.files.documents import shown
 from mig_opt.operations.observe.kinds import kinds_of, profile_named
@@ -294,3 +294,68 @@ def _expanded(text: str, line: Line, seen: Sightings) -> list[str]:
             return names
         names += map("".join, itertools.product(*choices))
     return names
+
+
+def add_gpus(seen: Sightings, there: Sightings) -> None:
+    """Add the GPUs that nvidia-smi tells of to those that Slurm tells of.
+
+    A text that names no node is about the only one of Slurm. GPUs have the driver's names, in place of Slurm's types.
+    """
+    nodes = list(dict.fromkeys([held.node for held in seen.instances] + [node for node, _ in seen.gpus]))
+    only = nodes[0] if len(nodes) == 1 else ""
+    for gpu in there.gpus.values():
+        gpu.node = gpu.node or only
+        home = gpu.node, gpu.index
+        known = seen.gpus.get(home, gpu)
+        seen.gpus[home] = replace(
+            gpu, product=gpu.product or known.product, mig=known.mig if gpu.mig is None else gpu.mig
+        )
+    for held in there.instances:
+        held.node = held.node or only
+    strange = [held for held in there.instances if held.node not in nodes]
+    if strange:
+        where, names = strange[0].where, listed(nodes)
+        message = f"is of {strange[0].node or 'no node that is named'}, and Slurm's text of {names}"
+        seen.wrong(where, f"{message}; call the file of each node by the name that Slurm has for it")
+    seen.notes += [note for note in there.notes if "idle" not in note]
+
+
+def take_places(seen: Sightings, there: list[SeenInstance], *, assume: bool) -> None:
+    """Give the instances of Slurm the places that are told for those of their node.
+
+    Device files say which is which. Where AutoDetect finds the instances, nothing does: those of a profile are told
+    apart only if any may be taken (``assume``), or if it does not matter.
+    """
+    by_number = {(held.node, held.gpu, held.instance): held for held in there}
+    nodes, left, open_groups = {held.node for held in there}, {id(at): at for at in there}, defaultdict(list)
+    for held in seen.instances:
+        at = by_number.get((held.node, held.gpu, held.instance)) if held.instance is not None else None
+        if at is not None and at.known == held.known:
+            _take(held, at, left)
+        elif held.node in nodes:
+            open_groups[held.node, held.gpu, held.known].append(held)
+    for (node, gpu, profile), group in open_groups.items():
+        free = [at for at in left.values() if (at.node, at.known) == (node, profile) and gpu in (None, at.gpu)]
+        what = f"{profile.name if profile else 'instances'} of {node or 'the node'}"
+        if len(free) < len(group):
+            message = f"Slurm has {len(group)} x {what}, and nvidia-smi lists {len(free)}"
+            seen.wrong(group[0].where, f"{message}: the texts are of different moments")
+            continue
+        if len({(held.name, held.owner, held.idle) for held in group}) > 1:
+            if not assume:
+                message = f"nothing tells which {what} is which, and not all are used alike; Slurm lists device files"
+                hint = "(MultipleFiles) where it has them, else take any with --assume-places"
+                seen.wrong(group[0].where, f"{message} {hint}")
+                continue
+            seen.notes.append(f"which {what} is used by whom is assumed, it is not in the text")
+        for held, at in zip(group, free, strict=False):
+            _take(held, at, left)
+    if left and not seen.findings.problems:
+        missing = next(iter(left.values()))
+        name = missing.known.name if missing.known else missing.profile
+        seen.wrong(missing.where, f"Slurm does not have this {name}: the texts are of different moments")
+
+
+def _take(held: SeenInstance, at: SeenInstance, left: dict[int, SeenInstance]) -> None:
+    left.pop(id(at), None)
+    held.gpu, held.start, held.instance, held.uuid = at.gpu, at.start, at.instance, at.uuid

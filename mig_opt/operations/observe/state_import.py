@@ -15,10 +15,8 @@ from mig_opt.fleet.state import FleetState
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.operations.driver.nvml import Nvml
 from mig_opt.operations.observe.assembly import assemble
-from mig_opt.operations.observe.device_plugin import has_labels, read_labels
-from mig_opt.operations.observe.dra import read_dra
-from mig_opt.operations.observe.hami import ALLOCATIONS, REGISTER, read_hami
 from mig_opt.operations.observe.kubernetes import Part, items, looks_like_yaml, read_documents
+from mig_opt.operations.observe.managers import ALLOCATIONS, REGISTER, has_labels, read_dra, read_hami, read_labels
 from mig_opt.operations.observe.nvidia_smi import read_nvidia_smi
 from mig_opt.operations.observe.pasted import outputs
 from mig_opt.operations.observe.sightings import SeenInstance, Sightings, Source, sources_of
@@ -195,16 +193,9 @@ def _read_nvml(seen: Sightings) -> None:
             seen.gpu("", device.index, where, product=device.name, uuid=device.uuid, mig=bool(device.mig))
             if device.mig is not None and device.mig_pending != device.mig:
                 seen.pending("", device.index, mig=device.mig)
-            if device.mig:
-                seen.instances += (
-                    SeenInstance(
-                        *("", device.index, f"instance {held.number} of GPU {device.index}", held.profile),
-                        start=held.start,
-                        slices=held.size,
-                        instance=held.number,
-                        uuid=held.uuid,
-                        name=", ".join(f"pid {process}" for process in held.processes),
-                        idle=not held.processes,
-                    )
-                    for held in driver.instances(device.uuid)
-                )
+            for held in driver.instances(device.uuid) if device.mig else ():
+                where = f"instance {held.number} of GPU {device.index}"
+                found = SeenInstance("", device.index, where, held.profile, start=held.start, slices=held.size)
+                found.instance, found.uuid, found.idle = held.number, held.uuid, not held.processes
+                found.name = ", ".join(f"pid {process}" for process in held.processes)
+                seen.instances.append(found)
