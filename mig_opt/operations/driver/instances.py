@@ -25,15 +25,12 @@ class Device:
         """Return why instances cannot be created on this GPU and how to mend it, empty if they can."""
         if self.mig is None:
             return f"{self.name} has no MIG; choose another GPU"
-        if self.mig and not self.mig_pending:
-            return f"MIG mode ends with the next reset; keep it with: nvidia-smi -i {self.uuid} -mig 1"
         if self.mig:
-            return ""
+            ends = f"MIG mode ends with the next reset; keep it with: nvidia-smi -i {self.uuid} -mig 1"
+            return "" if self.mig_pending else ends
         if self.mig_pending:
-            return (
-                "MIG mode is enabled only after a reset; end what uses the GPU, then: "
-                f"nvidia-smi -i {self.uuid} --gpu-reset (or restart the machine)"
-            )
+            reset = f"nvidia-smi -i {self.uuid} --gpu-reset (or restart the machine)"
+            return f"MIG mode is enabled only after a reset; end what uses the GPU, then: {reset}"
         return f"MIG mode is off; enable it with: nvidia-smi -i {self.uuid} -mig 1"
 
 

@@ -10,6 +10,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from ctypes import byref, c_uint
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -44,9 +45,8 @@ class Nvml:
         try:
             import pynvml
         except ImportError:
-            raise InputError(
-                [Problem("", 'needs nvidia-ml-py; install it with: pip install "mig-opt[nvml]"')]
-            ) from None
+            missing = 'needs nvidia-ml-py; install it with: pip install "mig-opt[nvml]"'
+            raise InputError([Problem("", missing)]) from None
         self._nvml: Any = pynvml
         self._patience, self._sleep, self._root = patience, sleep, root
         self._known: dict[str, list[tuple[Any, str]]] = {}
@@ -67,23 +67,17 @@ class Nvml:
         try:
             yield
         except nvml.NVMLError as error:
+            off = f"it has no MIG, or MIG mode is off; enable it with: nvidia-smi -i {gpu} -mig 1"
+            absent = "there is no libnvidia-ml.so.1: install NVIDIA's driver, or run this on the machine with the GPU"
+            updated = "driver and library have different versions, after an update; restart the machine"
             cause, remedy = {
                 nvml.NVML_ERROR_NO_PERMISSION: ("no permission", "instances are managed by root only; use sudo"),
-                nvml.NVML_ERROR_NOT_SUPPORTED: (
-                    "no mig",
-                    f"it has no MIG, or MIG mode is off; enable it with: nvidia-smi -i {gpu} -mig 1",
-                ),
-                nvml.NVML_ERROR_LIBRARY_NOT_FOUND: (
-                    "no driver",
-                    "there is no libnvidia-ml.so.1: install NVIDIA's driver, or run this on the machine with the GPU",
-                ),
+                nvml.NVML_ERROR_NOT_SUPPORTED: ("no mig", off),
+                nvml.NVML_ERROR_LIBRARY_NOT_FOUND: ("no driver", absent),
                 nvml.NVML_ERROR_DRIVER_NOT_LOADED: ("no driver", "load NVIDIA's driver: sudo modprobe nvidia"),
                 nvml.NVML_ERROR_GPU_IS_LOST: ("lost", "the GPU does not answer any more; restart the machine"),
                 nvml.NVML_ERROR_RESET_REQUIRED: ("reset", f"reset it with: nvidia-smi -i {gpu} --gpu-reset"),
-                nvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH: (
-                    "no driver",
-                    "driver and library have different versions, after an update; restart the machine",
-                ),
+                nvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH: ("no driver", updated),
                 nvml.NVML_ERROR_IN_USE: ("in use", "something still uses the instance"),
                 nvml.NVML_ERROR_INSUFFICIENT_RESOURCES: ("insufficient resources", "there is no room for it"),
                 nvml.NVML_ERROR_NOT_FOUND: ("not found", "it does not exist (any more)"),
@@ -183,12 +177,12 @@ class Nvml:
         """Yield the handles of the compute instances of a GPU instance."""
         nvml = self._nvml
         for kind in _COMPUTE_KINDS:
-            try:
+            with contextlib.suppress(
+                nvml.NVMLError_NotSupported, nvml.NVMLError_InvalidArgument, nvml.NVMLError_NotFound
+            ):
                 profile = nvml.nvmlGpuInstanceGetComputeInstanceProfileInfo(instance, kind, 0).id
                 there = nvml.nvmlGpuInstanceGetComputeInstances
                 yield from _listed(nvml.c_nvmlComputeInstance_t, there, instance, profile)
-            except (nvml.NVMLError_NotSupported, nvml.NVMLError_InvalidArgument, nvml.NVMLError_NotFound):
-                continue
 
     def check(self, gpu: str, placements: Sequence[Placement]) -> list[str]:
         """Return why the driver could not create instances at these placements, whatever exists at the moment."""
@@ -233,15 +227,13 @@ class Nvml:
 
         If the driver still refuses when patience ends, the DriverError names what is in the way, which is left alone.
         """
-        return self._patiently(
-            lambda: self._create_once(gpu, placement), lambda error: self._why_not(gpu, placement, error)
-        )
+        return self._patiently(partial(self._create_once, gpu, placement), partial(self._why_not, gpu, placement))
 
     def _create_once(self, gpu: str, placement: Placement) -> MigInstance:
-        nvml = self._nvml
+        nvml, profile = self._nvml, placement.profile
         with self._told(gpu):
-            number = self._profile(gpu, placement.profile)
-            where = nvml.c_nvmlGpuInstancePlacement_t(placement.start, placement.profile.memory_slices)
+            number = self._profile(gpu, profile)
+            where = nvml.c_nvmlGpuInstancePlacement_t(placement.start, profile.memory_slices)
             made = nvml.nvmlDeviceCreateGpuInstanceWithPlacement(self._handle(gpu), number, byref(where))
             instance = nvml.nvmlGpuInstanceGetInfo(made).id
         try:
@@ -251,9 +243,7 @@ class Nvml:
         except DriverError:
             self.destroy(gpu, instance)
             raise
-        return MigInstance(
-            gpu, instance, placement.profile.name, placement.start, placement.profile.memory_slices, uuid
-        )
+        return MigInstance(gpu, instance, profile.name, placement.start, profile.memory_slices, uuid)
 
     def _filling(self, instance: Any, placement: Placement) -> int:
         """Return the profile of the compute instance that has all of a GPU instance."""
@@ -270,17 +260,15 @@ class Nvml:
         if error.cause != "insufficient resources" or not there:
             return error
         others = "; ".join(map(str, there))
-        message = (
-            f"GPU {gpu}: {placement} cannot be created, since its slices are taken, and nothing is taken away: {others}"
-        )
-        return DriverError("in the way", message)
+        why = "cannot be created, since its slices are taken, and nothing is taken away"
+        return DriverError("in the way", f"GPU {gpu}: {placement} {why}: {others}")
 
     def destroy(self, gpu: str, number: int) -> None:
         """Destroy a GPU instance, by its number, with its compute instances, and wait until it is gone.
 
         If it is still there when patience ends, the DriverError names the programs that keep GPUs open.
         """
-        self._patiently(lambda: self._destroy_once(gpu, number), lambda error: self._why_still(gpu, number, error))
+        self._patiently(partial(self._destroy_once, gpu, number), partial(self._why_still, gpu, number))
         waits = self._patience.waits()
         while any(each.number == number for each in self.instances(gpu)):
             wait = next(waits, None)

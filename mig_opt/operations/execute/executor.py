@@ -104,11 +104,8 @@ class Replanner:
     def _rest(self, now: float) -> tuple[Batch, Sequence[Run]]:
         """Return what has not begun as a batch, beside the instances that there are, and the plan so far for it."""
         waiting = {task for lane in self._lanes for task in lane.waiting}
-        initial = tuple(
-            LiveInstance(*lane.planned.location, tidy(self._left(lane, now)))
-            for lane in self._lanes
-            if lane.state == "live"
-        )
+        live = (lane for lane in self._lanes if lane.state == "live")
+        initial = tuple(LiveInstance(*lane.planned.location, tidy(self._left(lane, now))) for lane in live)
         tasks = tuple(task for task in self._journal.batch.tasks if task.name in waiting)
         batch = self._journal.batch.replace(tasks=tasks, initial=initial, spread={})
         return batch, [self._journal.planned_runs[task.name] for task in tasks]
@@ -345,16 +342,11 @@ class Executor:
         return min(later, default=None)
 
     def _run(self, index: int, lane: Lane, task: str) -> None:
-        each = lane.planned
         self._note("run", index, task=task, attempt=lane.attempts.get(task, 0) + 1)
-        environment = {
-            "CUDA_VISIBLE_DEVICES": lane.uuid,
-            "MIG_OPT_TASK": task,
-            "MIG_OPT_HOST": os.environ.get("MIG_OPT_HOST", ""),  # an engine says it
-            "MIG_OPT_GPU": str(each.gpu),
-            "MIG_OPT_PROFILE": each.profile,
-            "MIG_OPT_START": str(each.start),
-        }
+        environment = {"CUDA_VISIBLE_DEVICES": lane.uuid, "MIG_OPT_TASK": task}
+        environment["MIG_OPT_HOST"] = os.environ.get("MIG_OPT_HOST", "")  # an engine says it
+        place = zip(("MIG_OPT_GPU", "MIG_OPT_PROFILE", "MIG_OPT_START"), lane.planned.location, strict=True)
+        environment |= {name: str(value) for name, value in place}
         self._machines.begin(task, self._try(lane, task), self._journal.commands.tasks[task], environment)
 
     def _operate(self, index: int) -> None:

@@ -114,11 +114,7 @@ def follow_plan(lanes: list[Lane], batch: Batch, lifetimes: Sequence[Lifetime], 
             if lane.state == "planned":  # it is not to come any more, as if it were gone
                 lane.planned, lane.state = dataclasses.replace(planned, destroyed=0), "gone"
     placements = [batch.placement(each) for each in lifetimes]
-    for index in range(len(lanes), len(lifetimes)):
-        each = lifetimes[index]
-        before = frozenset(
-            other
-            for other in range(index)
-            if lifetimes[other].gpu == each.gpu and placements[other].excludes(placements[index])
-        )
+    for index, each in list(enumerate(lifetimes))[len(lanes) :]:
+        others = (other for other in range(index) if lifetimes[other].gpu == each.gpu)
+        before = frozenset(other for other in others if placements[other].excludes(placements[index]))
         lanes.append(Lane(each, placements[index], before, deque(run.task for run in each.runs)))

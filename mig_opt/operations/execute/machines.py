@@ -158,16 +158,14 @@ def check_machines(
     problems: list[Problem] = []
     gpus: list[str] = []
     here = socket.gethostname()
+    both = [each for each in schedule.operations or () if each.kind == "create"], batch.initial
     for index, address in enumerate(addresses(batch.gpus, devices, batch.devices)):
         path = f"devices[{index}]"
         if address.host not in ("", here, here.partition(".")[0]):
             problems.append(Problem(path, ELSEWHERE.format(address.host)))
             continue
         try:
-            made = (each for each in schedule.operations or () if each.kind == "create")
-            wanted, initial = (
-                [batch.placement(each) for each in those if each.gpu == index] for those in (made, batch.initial)
-            )
+            wanted, initial = ([batch.placement(each) for each in those if each.gpu == index] for those in both)
             if batch.has_mig(index):
                 gpus.append(check_gpu(machines.driver, address.identifier, wanted, initial))
             else:

@@ -57,11 +57,8 @@ def cut(whole: Journal) -> dict[str, Journal]:
     {'n1': (1, ('0',)), 'n2': (1, ('0',))}
     """
     places = addresses(whole.batch.gpus, whole.gpus)
-    problems = [
-        Problem(f"devices[{gpu}]", f"names no node; write it before the GPU, as in node-1/{place}")
-        for gpu, place in enumerate(places)
-        if not place.host
-    ]
+    wrong = "names no node; write it before the GPU, as in node-1/"
+    problems = [Problem(f"devices[{gpu}]", f"{wrong}{place}") for gpu, place in enumerate(places) if not place.host]
     found = {}
     begun = {whole.lifetimes[at].gpu for event in whole.events if (at := _place_of(whole, event)) is not None}
     for host, gpus in hosts_of(places).items():
@@ -141,11 +138,9 @@ def merged(whole: Journal, parts: Mapping[str, Journal]) -> Journal:
     A journal of another plan is refused.
     """
     plans = cut(whole)
-    wrong = [
-        host for host, part in parts.items() if host not in plans or part.schedule.runs != plans[host].schedule.runs
-    ]
-    if wrong:
-        raise InputError(Problem(host, "is the journal of another plan") for host in wrong)
+    runs = {host: plan.schedule.runs for host, plan in plans.items()}
+    wrong = [host for host, part in parts.items() if part.schedule.runs != runs.get(host)]
+    raise_any(Problem(host, "is the journal of another plan") for host in wrong)
     places = addresses(whole.batch.gpus, whole.gpus)
     gpus = list(map(str, places))
     for host, those in hosts_of(places).items():

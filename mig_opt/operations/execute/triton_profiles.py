@@ -82,11 +82,9 @@ def profile_triton(
             ready = [entry.name for entry in client.get_model_repository_index().models if entry.state == "READY"]
             names = models or ready
             unknown = [name for name in names if name not in ready]
-            if unknown or not names:
-                raise InputError(
-                    [Problem(name, f"no such model is ready; {nearest(name, ready)}") for name in unknown]
-                    or [Problem("", f"{address} has no model that is ready")]
-                )
+            raise_any(Problem(name, f"no such model is ready; {nearest(name, ready)}") for name in unknown)
+            if not names:
+                raise InputError([Problem("", f"{address} has no model that is ready")])
             chosen = [_Model(client, tritonclient, name, shapes or {}, found) for name in names]
             inputs = list(dict.fromkeys(name for model in chosen for name in model.shapes))
             wrong = [name for name in shapes or () if name not in inputs]
@@ -129,11 +127,9 @@ class _Model:
             # Of batches that are not full the server would make others.
             batches = [most] if self._config.HasField("dynamic_batching") and most else batches
             ways = [(batch, own) for batch in batches]
-            self._found.notes.append(
-                f"{self._name}: measured with the {own} processes that the server has"
-                f"{f', and full batches of {most}' if batches == [most] else ''}; "
-                "it would load others with --model-control-mode=explicit"
-            )
+            full = f", and full batches of {most}" if batches == [most] else ""
+            used = f"measured with the {own} processes that the server has{full}"
+            self._found.notes.append(f"{self._name}: {used}; it would load others with --model-control-mode=explicit")
         try:
             for batch, count in ways:
                 way = f"{self._name}, batch {batch}, {count} {'process' if count == 1 else 'processes'}"
