@@ -69,8 +69,8 @@ EXPORTERS = {
     ("Deployment", "mig-parted"): f"{_ROLLOUT}.kubernetes:mig_parted_config",
     ("Deployment", "kubernetes"): f"{_ROLLOUT}.kubernetes:kubernetes_resources",
     ("Deployment", "triton"): f"{_ROLLOUT}.triton:triton_files",
-    ("Deployment", "haproxy"): f"{_ROLLOUT}.haproxy:haproxy_config",
-    ("Deployment", "manifests"): f"{_ROLLOUT}.manifests:kubernetes_manifests",
+    ("Deployment", "haproxy"): f"{_ROLLOUT}.servers:haproxy_config",
+    ("Deployment", "manifests"): f"{_ROLLOUT}.triton:kubernetes_manifests",
     ("ChangePlan", "script"): f"{_ROLLOUT}.changes:change_script",
     ("FleetState", "script"): f"{_ROLLOUT}.changes:migration_script",
 }
@@ -349,8 +349,8 @@ def export(content: Any, format: str, /, *more: Any, **options: Any) -> Any:  # 
         :func:`mig_opt.operations.rollout.kubernetes.mig_parted_config`,
         :func:`mig_opt.operations.rollout.kubernetes.kubernetes_resources`,
         :func:`mig_opt.operations.rollout.triton.triton_files`,
-        :func:`mig_opt.operations.rollout.haproxy.haproxy_config`,
-        :func:`mig_opt.operations.rollout.manifests.kubernetes_manifests` and
+        :func:`mig_opt.operations.rollout.servers.haproxy_config`,
+        :func:`mig_opt.operations.rollout.triton.kubernetes_manifests` and
         :func:`mig_opt.files.batch.programs.export_model`.
 
     Returns

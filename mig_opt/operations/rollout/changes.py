@@ -80,11 +80,8 @@ def change_script(change: ChangePlan, *, devices: Sequence[str] | None = None) -
     for step in change.steps:
         wanted[step.gpu].append(first.model(step.gpu).placement(step.profile, step.start))
     body = required("start_segment", "stop_segment")
-    body += [
-        f"check_now {check_words(gpu, must=layout, wanted=wanted[gpu])}"
-        for gpu, layout in enumerate(layouts)
-        if layout or wanted[gpu]
-    ]
+    used = ((gpu, layout) for gpu, layout in enumerate(layouts) if layout or wanted[gpu])
+    body += [f"check_now {check_words(gpu, must=layout, wanted=wanted[gpu])}" for gpu, layout in used]
     body += [*check_mps_lines(segment for _, _, segment in segments), "checked"]
     for step in change.steps:
         body += ["", *_commands(first, step, places[step.gpu].name)]
@@ -128,11 +125,8 @@ def _commands(deployment: Deployment, step: ChangeStep, gpu: str) -> Iterator[st
     """Yield the commands of a step on a GPU of that name."""
     instance = place(deployment.model(step.gpu).placement(step.profile, step.start))
     words = {"create": "creates", "destroy": "destroys", "switch": "keeps"}
-    served = [
-        f"{segment.service}, {batch_and_processes(segment)}, {what}"
-        for segment, what in ((step.ends, "stops"), (step.begins, "starts"))
-        if segment
-    ]
+    both = ((step.ends, "stops"), (step.begins, "starts"))
+    served = [f"{segment.service}, {batch_and_processes(segment)}, {what}" for segment, what in both if segment]
     parts = [f"{step.begin:.6g} s: GPU {gpu} {words[step.kind]} {step.profile} at {step.start}", *served]
     yield comment("; ".join(parts))
     if step.ends:

@@ -137,11 +137,9 @@ def mig_parted_config(
     """
     layouts = layouts_of(deployment)
     places = addresses(len(deployment.gpus), devices, deployment.devices, by_index=True)
-    problems = [
-        Problem(f"devices[{gpu}]", f"must be an index here, as in node-1/0, is {str(device)!r}")
-        for gpu, device in enumerate(places)
-        if not device.identifier.isdecimal()
-    ]
+    wrong = ((gpu, str(device)) for gpu, device in enumerate(places) if not device.identifier.isdecimal())
+    wanted = "must be an index here, as in node-1/0, is"
+    problems = [Problem(f"devices[{gpu}]", f"{wanted} {device!r}") for gpu, device in wrong]
     if not _NAME.fullmatch(name):
         wanted = "at most 32 letters, digits, dots, underscores and hyphens, with a letter or digit at both ends"
         problems.append(Problem("name", f"must be {wanted}, is {name!r:.60}"))
@@ -157,18 +155,14 @@ def mig_parted_config(
             mig = deployment.model(gpu).mig
             counts = tuple(profile_counts(layouts[gpu]).items()) if mig else ()
             alike.setdefault((mig, counts), []).append(int(places[gpu].identifier))
-        entries = (
-            MigPartedEntry(tuple(sorted(indices)), dict(counts), mig) for (mig, counts), indices in alike.items()
-        )
+        entries = (MigPartedEntry(tuple(sorted(own)), dict(counts), mig) for (mig, counts), own in alike.items())
         config = base, tuple(entries)
         if config not in named:
             named.append(config)
         numbers[host] = named.index(config)
     bases = [base for base, _ in named]
-    names = [
-        base if bases.count(base) == 1 else f"{base}-{bases[: number + 1].count(base)}"
-        for number, base in enumerate(bases)
-    ]
+    numbered = [f"{base}-{bases[: number + 1].count(base)}" for number, base in enumerate(bases)]
+    names = [base if bases.count(base) == 1 else full for base, full in zip(bases, numbered, strict=True)]
     configs = {full: entries for full, (_, entries) in zip(names, named, strict=True)}
     hosts = {host: names[number] for host, number in numbers.items()}
     known = () if devices is not None else deployment.devices
@@ -193,10 +187,8 @@ def _remarks(deployment: Deployment, layouts: Sequence[Sequence[Placement]], kno
         if stuck:
             found.append(f"{where} creation may get stuck, since some places for one instance leave none for another.")
     if found:
-        yield (
-            "Counts of profiles do not say where instances are. Where they leave that open, only the script of "
-            "nvidia-smi commands gives the layout of the deployment:"
-        )
+        script = "only the script of nvidia-smi commands gives the layout of the deployment"
+        yield f"Counts of profiles do not say where instances are. Where they leave that open, {script}:"
         yield from found
 
 
@@ -311,20 +303,16 @@ def kubernetes_resources(deployment: Deployment, *, devices: Sequence[str] | Non
         profiles = Counter(placement.profile for gpu in gpus for placement in layouts[gpu])
         hosts[host] = {resource_name(profile): profiles[profile] for profile in sorted(profiles, key=creation_order)}
     kinds: dict[str, set[str]] = defaultdict(set)
-    wanted: Counter[tuple[str, str, str, int, int]] = Counter()
+    wanted: Counter[tuple[tuple[str, str, str], tuple[int, int]]] = Counter()
     for segment in sorted(deployment.segments, key=lambda segment: segment.service):
         model = deployment.model(segment.gpu)
         resource = resource_name(model.profile(segment.profile))
         kinds[resource].add(model.name)
-        wanted[segment.service, model.name, resource, segment.batch, segment.processes] += 1
-    requests = tuple(
-        ResourceRequest(service, kind, resource, replicas, batch, processes)
-        for (service, kind, resource, batch, processes), replicas in wanted.items()
-    )
+        wanted[(segment.service, model.name, resource), (segment.batch, segment.processes)] += 1
+    requests = tuple(ResourceRequest(*what, replicas, *filling) for (what, filling), replicas in wanted.items())
     remarks = ["The device plugin has to run with the strategy mixed: each profile is a resource of its own then."]
+    several = ((resource, ", ".join(sorted(names))) for resource, names in kinds.items() if len(names) > 1)
     remarks += [
-        f"{resource} is on GPUs of several kinds ({', '.join(sorted(names))}); choose the kind by a node selector."
-        for resource, names in kinds.items()
-        if len(names) > 1
+        f"{one} is on GPUs of several kinds ({names}); choose the kind by a node selector." for one, names in several
     ]
     return KubernetesResources(hosts, requests, tuple(remarks))

@@ -99,8 +99,7 @@ def deployment_script(deployment: Deployment, *, devices: Sequence[str] | None =
     for gpu in used:
         body += ["", comment(f"GPU {places[gpu].name}: {deployment.gpus[gpu]}")]
         body += [
-            comment(f"{segment.profile} at {segment.start}: {segment.service}, {batch_and_processes(segment)}")
-            for segment in deployment.on(gpu)
+            comment(f"{s.profile} at {s.start}: {s.service}, {batch_and_processes(s)}") for s in deployment.on(gpu)
         ]
         body.append(" ".join([f"create_missing {gpu}", *map(place, in_creation_order(layouts[gpu]))]))
     for gpu in used:
@@ -213,9 +212,7 @@ def _operations(batch: Batch, lifetimes: Sequence[Lifetime]) -> Iterator[tuple[L
     """
     waiting: list[tuple[float, float, OperationKind, int]]
     waiting = [(each.begin, each.ready, "create", at) for at, each in enumerate(lifetimes) if each.created is not None]
-    waiting += [
-        (each.close, each.end, "destroy", at) for at, each in enumerate(lifetimes) if each.destroyed is not None
-    ]
+    waiting += [(one.close, one.end, "destroy", at) for at, one in enumerate(lifetimes) if one.destroyed is not None]
     waiting.sort(key=lambda entry: entry[:2])
     placed = list(map(batch.placement, lifetimes))
     held = {at for at, each in enumerate(lifetimes) if each.initial}

@@ -1,4 +1,7 @@
-"""Segments as inference servers: the name of each, where it answers, and how it forms batches."""
+"""Segments as inference servers: the name of each, where it answers, how it forms batches, and HAProxy before them.
+
+Each service has a port there, and requests go to its servers in proportion to throughput.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,9 @@ from dataclasses import dataclass
 
 from mig_opt.errors import Problem, raise_any
 from mig_opt.operations.rollout.layouts import addresses, hosts_of
+from mig_opt.operations.rollout.shell import comment, remarks
 from mig_opt.rules import wrong_integer
-from mig_opt.serving.demand import Demand, wrong_demand
+from mig_opt.serving.demand import Demand, Service, wrong_demand
 from mig_opt.serving.deployment import Deployment, Segment, check_deployments
 from mig_opt.serving.profile_table import Point
 from mig_opt.simulation.serving.capacity import SERVERS
@@ -28,6 +32,30 @@ _MOST_WEIGHT = 256
 
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 """Names that folders, the backends of HAProxy and words of a shell can have."""
+
+_LEAST_TIMEOUT, _SLOS = 60.0, 10
+"""Seconds, and SLOs, for which HAProxy waits for an answer: the longer of the two."""
+
+_GENERAL = """\
+global
+    # For scripts that start and stop servers; others may not know it.
+    presetenv HAPROXY_SOCKET "haproxy.sock"
+    presetenv HAPROXY_ADDRESS "*"
+    stats socket "unix@${HAPROXY_SOCKET}" mode 600 level admin
+    # A client sends all its requests by gRPC on one connection; of the usual 100 at a time others would wait with it.
+    tune.h2.max-concurrent-streams 10000
+
+defaults
+    mode http
+    timeout connect 2s
+    timeout client 1h
+    # A request that no server has begun goes to another one.
+    retries 3
+    option redispatch 1
+    balance leastconn
+    option httpchk GET /v2/health/ready
+    default-server check inter 500ms fall 2 rise 1
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,26 +145,17 @@ def servers_of(
     places, rule = addresses(len(deployment.gpus), devices, deployment.devices), batching or SERVERS["triton"][1]
     within = {gpu: at for gpus in hosts_of(places).values() for at, gpu in enumerate(gpus)}
     services = {service.name: service for service in demand.services}
-    most = {
-        service.name: max(point.throughput for t in demand.tables if t.model == service.model for point in t.points)
-        for service in demand.services
-    }
 
     def server_of(segment: Segment) -> InferenceServer:
         service = services[segment.service]
         point = Point(1, segment.batch, segment.processes, segment.throughput, segment.latency)
         starts = sorted({placement.start for placement in deployment.model(segment.gpu).placements("all")})
-        weight = round(_MOST_WEIGHT * segment.throughput / max(most[service.name], segment.throughput))
-        return InferenceServer(
-            name=server_name(segment),
-            segment=segment,
-            model=service.model,
-            host=places[segment.gpu].host,
-            port=port + MOST_SERVICES + _PORTS_OF_GPU * within[segment.gpu] + _PORTS * starts.index(segment.start),
-            weight=max(weight, 1),
-            delay=worker_at(point, service.slo, rule).wait,
-            continuous=is_continuous(demand, service),
-        )
+        known = (one.throughput for table in demand.tables if table.model == service.model for one in table.points)
+        weight = round(_MOST_WEIGHT * segment.throughput / max(segment.throughput, *known))
+        first = port + MOST_SERVICES + _PORTS_OF_GPU * within[segment.gpu] + _PORTS * starts.index(segment.start)
+        name, host = server_name(segment), places[segment.gpu].host
+        delay, continuous = worker_at(point, service.slo, rule).wait, is_continuous(demand, service)
+        return InferenceServer(name, segment, service.model, host, first, max(weight, 1), delay, continuous)
 
     return tuple(server_of(segment) for segment in deployment.segments if segment.service in services)
 
@@ -165,3 +184,61 @@ def _port_problems(port: object, deployment: Deployment) -> Iterator[Problem]:
         yield Problem("gpus", message)
     else:
         yield from wrong_integer("port", port, 1024, most)
+
+
+def haproxy_config(
+    deployment: Deployment, demand: Demand, *, port: int = FIRST_PORT, devices: Sequence[str] | None = None
+) -> str:
+    """Return the configuration of an HAProxy before the servers of a deployment.
+
+    A service answers HTTP and gRPC on one port. A request goes to the server with the fewest requests for its weight
+    (``leastconn``); a server counts while Triton says that it is ready.
+
+    Parameters
+    ----------
+    deployment, demand, port, devices
+        As for :func:`mig_opt.operations.rollout.servers.servers_of`.
+
+    Returns
+    -------
+    str
+        Text of ``haproxy.cfg``, for HAProxy 2.6 or newer.
+
+    Raises
+    ------
+    InputError
+        If an argument is wrong.
+
+    Examples
+    --------
+    >>> from mig_opt import deploy, load
+    >>> demand = load("parvagpu-s1")
+    >>> lines = haproxy_config(deploy(demand).deployment, demand).splitlines()
+    >>> sum(line.startswith("frontend") for line in lines)
+    6
+    """
+    servers = servers_of(demand, deployment, port=port, devices=devices)
+    lines = [*remarks("HAProxy before the servers of a deployment.", "", "Usage: haproxy -f FILE"), "", _GENERAL]
+    for index, service in enumerate(demand.services):
+        own = [server for server in servers if server.segment.service == service.name]
+        lines += _service(service, port + index, own)
+    return "\n".join(lines)
+
+
+def _service(service: Service, port: int, servers: Sequence[InferenceServer]) -> list[str]:
+    seconds = max(_LEAST_TIMEOUT, _SLOS * service.slo)
+    lines = [
+        comment(f"{service.rate:g} requests per second, SLO {service.slo:g} s"),
+        f"frontend {service.name}",
+        f'    bind "${{HAPROXY_ADDRESS}}:{port}"',
+        f"    use_backend {service.name}-grpc if {{ req.hdr(content-type) -m beg application/grpc }}",
+        f"    default_backend {service.name}-http",
+    ]
+    for kind in ("grpc", "http"):
+        lines += [f"backend {service.name}-{kind}", f"    timeout server {1000 * seconds:.0f}ms"]
+        for server in servers:
+            address = server.host or "127.0.0.1"
+            where = f"{address}:{server.port + 1} proto h2 check-proto h1 port {server.port}"
+            where = where if kind == "grpc" else f"{address}:{server.port}"
+            lines.append(f"    server {server.name} {where} weight {server.weight}")
+    return [*lines, ""]

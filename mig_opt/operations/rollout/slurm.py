@@ -109,11 +109,8 @@ def slurm_change(running: Deployment | FleetState, deployment: Deployment) -> di
     there = {each for each in zip(count(), before.gpus, before.devices, strict=False) if each[2].node}
     devices = (*deployment.devices, *before.devices[len(deployment.devices) :])
     wrong = "is none of those that are known, each on its node; let what is running be a state that names its nodes"
-    raise_any(
-        Problem(f"gpus[{gpu}]", wrong)
-        for gpu, name in enumerate(deployment.gpus)
-        if (gpu, name, *devices[gpu : gpu + 1]) not in there
-    )
+    wanted = [(gpu, name, *devices[gpu : gpu + 1]) for gpu, name in enumerate(deployment.gpus)]
+    raise_any(Problem(f"gpus[{each[0]}]", wrong) for each in wanted if each not in there)
     segments = deployment.segments
     if isinstance(running, FleetState):
         rest = running.without_idle_in_the_way((), (segment.place for segment in segments)).instances
@@ -131,15 +128,12 @@ def _scripts(before: Deployment, segments: Sequence[Segment]) -> dict[str, str]:
     """Return the files that make what is there be ``segments``; GPUs with MIG off are as they were."""
     names = [device.node for device in before.devices]
     wrong = "is no name of a node in Slurm: letters, digits, dots, underscores and hyphens, is"
-    raise_any(
-        Problem(f"nodes[{at}]", f"{wrong} {node!r:.80}") for at, node in enumerate(names) if not _NODE.fullmatch(node)
-    )
+    odd = ((at, node) for at, node in enumerate(names) if not _NODE.fullmatch(node))
+    raise_any(Problem(f"nodes[{at}]", f"{wrong} {node!r:.80}") for at, node in odd)
     both = (layouts_of(each) for each in (before, before.replace(segments=segments)))
     old, new = (list(map(in_creation_order, layouts)) for layouts in both)
-    on = {
-        node: [gpu for gpu, name in enumerate(names) if name == node and before.model(gpu).mig]
-        for node in dict.fromkeys(names)
-    }
+    with_mig = [gpu for gpu in range(len(names)) if before.model(gpu).mig]
+    on = {node: [gpu for gpu in with_mig if names[gpu] == node] for node in dict.fromkeys(names)}
     changed = {node: gpus for node, gpus in on.items() if any(old[gpu] != new[gpu] for gpu in gpus)}
     if not changed:
         return {}
@@ -189,10 +183,8 @@ def _node_script(state: Deployment, node: str, gpus: Sequence[int], old: Layouts
     """Return the script of a node, which knows all of its GPUs."""
     devices = [state.devices[gpu] for gpu in gpus]
     places = [Address("", each.uuid or str(each.index), f"{each.index} of {node}") for each in devices]
-    profiles = {each.profile for gpu in gpus for each in (*old[gpu], *new[gpu])}
-    body = [
-        f"declare -A PROFILES=({' '.join(f'[{one.id}]={one.name}' for one in sorted(profiles, key=creation_order))})"
-    ]
+    profiles = sorted({each.profile for gpu in gpus for each in (*old[gpu], *new[gpu])}, key=creation_order)
+    body = [f"declare -A PROFILES=({' '.join(f'[{profile.id}]={profile.name}' for profile in profiles)})"]
     for name, layouts in (("OLD", old), ("NEW", new)):
         words = [f"'{' '.join(map(place, layouts[gpu]))}'" for gpu in gpus]
         body.append(f"{name}=({' '.join(words)})")

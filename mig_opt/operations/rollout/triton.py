@@ -1,24 +1,27 @@
-"""Deployments on Triton Inference Servers: for each segment a model repository, and a script that starts its server.
+"""Deployments on Triton Inference Servers: on machines or in Kubernetes, with a model repository for each segment.
 
-Scripts of ``nvidia-smi`` commands make the instances, and call hooks for the rest
-(:mod:`mig_opt.operations.rollout.nvidia_smi`, :mod:`mig_opt.operations.rollout.changes`); here are hooks that start and
-stop Tritons, and tell HAProxy.
+On machines a script starts the server of each segment. Scripts of ``nvidia-smi`` commands make the instances, and call
+hooks for the rest (:mod:`mig_opt.operations.rollout.nvidia_smi`, :mod:`mig_opt.operations.rollout.changes`); here are
+hooks that start and stop Tritons, and tell HAProxy. In Kubernetes there is a Deployment of Tritons for each kind of
+segment, and a Service for each service.
 """
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from mig_opt.errors import InputError, Problem, nearest, raise_any
 from mig_opt.files.documents import read_text
 from mig_opt.operations.rollout.changes import change_script
+from mig_opt.operations.rollout.kubernetes import kubernetes_resources, resource_name
 from mig_opt.operations.rollout.layouts import batch_and_processes
 from mig_opt.operations.rollout.nvidia_smi import deployment_script
 from mig_opt.operations.rollout.servers import FIRST_PORT, InferenceServer, servers_of
-from mig_opt.operations.rollout.shell import comment, functions_of, head
+from mig_opt.operations.rollout.shell import comment, functions_of, head, remarks
 from mig_opt.serving.change_plan import ChangePlan
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment
@@ -27,11 +30,19 @@ from mig_opt.simulation.serving.requests import Batching
 CONFIG = "config.pbtxt"
 """File of a model in a repository of Triton."""
 
-_MISSING = 'needs the extra triton; install it with: pip install "mig-opt[triton]"'
+_MISSING = 'needs the extra {0}; install it with: pip install "mig-opt[{0}]"'
 _USAGE = (
     "Usage: CUDA_VISIBLE_DEVICES=UUID bash SCRIPT start, or stop; admit and drain are for HAProxy, if it runs. The",
     "instance may be given as that, and MPS as CUDA_MPS_PIPE_DIRECTORY: hooks.sh does both.",
 )
+
+IMAGE = "nvcr.io/nvidia/tritonserver:24.10-py3"
+"""Image of the Tritons."""
+_PORTS = {"http": FIRST_PORT, "grpc": FIRST_PORT + 1, "metrics": FIRST_PORT + 2}
+_LABEL = re.compile(r"[a-z]([a-z0-9-]{0,30}[a-z0-9])?")
+"""Names of services that a Service and, with more behind them, pods can have."""
+_DRAIN_S, _GRACE_S = 10, 330
+"""Seconds before a Triton is told to end, in which its address is forgotten; seconds that it may take to end then."""
 
 
 def triton_files(
@@ -136,7 +147,7 @@ def model_configs(servers: Sequence[InferenceServer], models: Path | None) -> di
     try:
         import tritonclient.grpc.model_config_pb2  # noqa: F401  # whether it is there is the question
     except ImportError:
-        raise InputError([Problem("", _MISSING)]) from None
+        raise InputError([Problem("", _MISSING.format("triton"))]) from None
     if models is not None and not models.is_dir():
         raise InputError([Problem("", "is no folder; name a model repository")], str(models))
     problems: list[Problem] = []
@@ -206,3 +217,157 @@ def _config_over(own: Any, server: InferenceServer) -> str:
         # Triton reckons with nanoseconds in 64 bits.
         config.dynamic_batching.max_queue_delay_microseconds = min(round(1e6 * server.delay), 10**15)
     return str(text_format.MessageToString(config))
+
+
+def kubernetes_manifests(
+    deployment: Deployment,
+    demand: Demand,
+    *,
+    models: str | Path | None = None,
+    batching: Batching | None = None,
+    image: str = IMAGE,
+) -> str:
+    """Return manifests that serve a deployment on Kubernetes with NVIDIA's device plugin (strategy ``mixed``).
+
+    Segments of a service with the same profile, batch size and processes are one Deployment, whose pods have an
+    instance each; its model configuration is a ConfigMap. Models come from the claim ``models`` of a volume. Before a
+    pod ends it gets no further requests, and answers those that it has.
+
+    Parameters
+    ----------
+    deployment, demand, models, batching
+        As for :func:`mig_opt.operations.rollout.triton.triton_files`.
+    image : str
+        Image of the containers.
+
+    Returns
+    -------
+    str
+        YAML of several documents, with remarks as comments.
+
+    Raises
+    ------
+    InputError
+        If PyYAML is not installed, a name cannot be that of a Service, or an argument is wrong.
+
+    Examples
+    --------
+    >>> from mig_opt import deploy, load
+    >>> demand = load("parvagpu-s1")
+    >>> text = kubernetes_manifests(deploy(demand).deployment, demand)
+    >>> text.count("kind: Service"), "nvidia.com/mig-1g.10gb: 1" in text
+    (6, True)
+    """
+    try:
+        import yaml
+    except ImportError:
+        raise InputError([Problem("", _MISSING.format("yaml"))]) from None
+    servers = servers_of(demand, deployment, batching=batching)
+    wanted = "must be at most 32 small letters, digits and hyphens, a letter first and no hyphen last, for a Service"
+    names = enumerate(service.name for service in demand.services)
+    wrong = [(index, name) for index, name in names if not _LABEL.fullmatch(name)]
+    problems = [Problem(f"services[{index}].name", f"{wanted}, is {name!r}") for index, name in wrong]
+    if not re.fullmatch(r"\S+", image):
+        problems.append(Problem("image", f"must be the name of an image, without blanks, is {image!r:.80}"))
+    raise_any(problems)
+    configs = model_configs(servers, None if models is None else Path(models))
+    alike: dict[str, list[InferenceServer]] = {}
+    for server in servers:
+        alike.setdefault(_name(deployment, server), []).append(server)
+    documents: list[dict[str, Any]] = []
+    for name, own in alike.items():
+        metadata = {"name": name, "labels": _labels(own[0].segment.service)}
+        config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {CONFIG: configs[own[0].name]}}
+        documents += [config, _deployment(name, deployment, own, image)]
+    documents += [_service(service.name) for service in demand.services]
+    first = remarks("Tritons of a deployment.", "", "Usage: kubectl apply -f FILE", *_remarks(deployment, servers))
+
+    class Dumper(yaml.SafeDumper):  # type: ignore[misc]  # PyYAML has no annotations
+        def ignore_aliases(self, _: object) -> bool:
+            return True
+
+    def text(dumper: Any, value: str) -> Any:
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
+
+    Dumper.add_representer(str, text)
+    return "\n".join([*first, yaml.dump_all(documents, Dumper=Dumper, sort_keys=False, width=1000)])
+
+
+def _remarks(deployment: Deployment, servers: Sequence[InferenceServer]) -> Iterator[str]:
+    yield "Models are in the volume of the claim models: a model repository."
+    yield from kubernetes_resources(deployment).remarks
+    for service in dict.fromkeys(server.segment.service for server in servers):
+        weights = {server.weight for server in servers if server.segment.service == service}
+        if len(weights) > 1:
+            why = f"{service} has pods of unequal throughput, among which a Service chooses at random"
+            yield f"{why}: simulate it with --router uniform, or have a proxy with weights before them."
+
+
+def _name(deployment: Deployment, server: InferenceServer) -> str:
+    """Return the name of the Deployment of a server."""
+    segment = server.segment
+    kind = f"{deployment.model(segment.gpu).name}-{segment.profile}".lower()
+    return f"{segment.service}-{re.sub('[^a-z0-9]+', '-', kind)}-{segment.batch}x{segment.processes}"
+
+
+def _labels(service: str) -> dict[str, str]:
+    return {"app.kubernetes.io/name": service, "app.kubernetes.io/managed-by": "mig-opt"}
+
+
+def _deployment(name: str, deployment: Deployment, servers: Sequence[InferenceServer], image: str) -> dict[str, Any]:
+    segment, model = servers[0].segment, shlex.quote(servers[0].model)
+    # A label has at most 63 characters.
+    labels = {**_labels(segment.service), "mig-opt/segments": name.removeprefix(f"{segment.service}-")}
+    resource = resource_name(deployment.model(segment.gpu).profile(segment.profile))
+    # The model is linked beside its configuration, which comes from the plan.
+    command = (
+        f"mkdir -p /repository/{model} && ln -sfn /models/{model}/* /repository/{model}/ && "
+        f"ln -sfn /config/{CONFIG} /repository/{model}/ && exec tritonserver --model-repository=/repository"
+    )
+
+    def probe(path: str, period: int, failures: int) -> dict[str, Any]:
+        return {"httpGet": {"path": path, "port": "http"}, "periodSeconds": period, "failureThreshold": failures}
+
+    container = {
+        "name": "triton",
+        "image": image,
+        "command": ["bash", "-c", command],
+        "ports": [{"name": name, "containerPort": port} for name, port in _PORTS.items()],
+        "resources": {"limits": {resource: 1}},
+        "startupProbe": probe("/v2/health/ready", 2, 150),
+        "readinessProbe": probe("/v2/health/ready", 1, 2),
+        "livenessProbe": probe("/v2/health/live", 10, 3),
+        "lifecycle": {"preStop": {"exec": {"command": ["sleep", str(_DRAIN_S)]}}},
+        "volumeMounts": [
+            {"name": "models", "mountPath": "/models", "readOnly": True},
+            {"name": "config", "mountPath": "/config", "readOnly": True},
+        ],
+    }
+    volumes = [
+        {"name": "models", "persistentVolumeClaim": {"claimName": "models", "readOnly": True}},
+        {"name": "config", "configMap": {"name": name}},
+    ]
+    pod = {"terminationGracePeriodSeconds": _GRACE_S, "containers": [container], "volumes": volumes}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {
+            "replicas": len(servers),
+            "selector": {"matchLabels": labels},
+            # There is no instance for one more.
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
+            "template": {"metadata": {"labels": labels}, "spec": pod},
+        },
+    }
+
+
+def _service(service: str) -> dict[str, Any]:
+    ports = [{"name": name, "port": port, "targetPort": name} for name, port in _PORTS.items()]
+    labels = _labels(service)
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": service, "labels": labels},
+        "spec": {"selector": {"app.kubernetes.io/name": service}, "ports": ports},
+    }

@@ -15,10 +15,8 @@ from triton_servers import Servers, servers, triton_or_skip
 
 from bench.serving.tritons import write_models
 from mig_opt import Batching, Demand, Deployment, GpuPool, Point, ProfileTable, Segment, Service, get_gpu, plan_change
-from mig_opt.operations.rollout.haproxy import haproxy_config
-from mig_opt.operations.rollout.manifests import kubernetes_manifests
-from mig_opt.operations.rollout.servers import servers_of
-from mig_opt.operations.rollout.triton import triton_files
+from mig_opt.operations.rollout.servers import haproxy_config, servers_of
+from mig_opt.operations.rollout.triton import kubernetes_manifests, triton_files
 
 GPU = get_gpu("A30")
 TABLE = ProfileTable(
