@@ -26,15 +26,7 @@ from mig_opt.errors import DriverError, InputError, Problem, raise_any
 from mig_opt.files.batch.journals import JournalFile, take_lines
 from mig_opt.operations.execute.attempts import Attempts, own_folder
 from mig_opt.operations.execute.machines import Observer, check_plan, check_this_machine
-from mig_opt.operations.execute.parts import (
-    JOURNAL,
-    Gathering,
-    arguments_of,
-    common_ends,
-    cut,
-    lock_of,
-    write_part,
-)
+from mig_opt.operations.execute.parts import JOURNAL, Gathering, arguments_of, common_ends, cut, lock_of, write_part
 
 SILENT_S = 8.0  # seconds after which it is told that nothing has been heard of a node, or that its job waits
 _STOPPING_S = 30.0  # seconds for which the nodes may take to stop after Ctrl-C

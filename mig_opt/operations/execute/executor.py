@@ -15,7 +15,6 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from mig_opt.api.solve import solve
 from mig_opt.batch.batch import Batch, LiveInstance
@@ -50,16 +49,6 @@ def plan_rest(batch: Batch, schedule: Schedule, seconds: float) -> Schedule | No
     return solve(batch, initial=schedule, time_limit=seconds, workers=1).schedule
 
 
-class Proposal(NamedTuple):
-    """A plan for what has not begun, beside the plan so far, in seconds from a moment on."""
-
-    moment: float  # second, since 1970
-    events: int  # that there were
-    schedule: Schedule
-    until: float  # the last end by it
-    gain: float  # seconds by which the last end by the plan so far is later
-
-
 class Replanner:
     """Judges when there is reason to plan anew, and whether a new plan is worth it."""
 
@@ -68,7 +57,7 @@ class Replanner:
         self._journal, self._lanes, self._share, self._planner = journal, lanes, journal.replan, planner
         self._tasks = {task.name: task for task in journal.batch.tasks}
         self._step = 1 + max(self._share, _LEAST_STEP)
-        self._planning = False
+        self._planning: tuple[float, int] | None = None  # second, since 1970, at which it began; events that there were
         self._late: dict[str, float] = {}  # multiples of their times at which tasks that run are a reason
         # After a resumption there is reason: nobody knows how long nothing was done.
         self._deviated = any(event.kind == "ran" for event in journal.events)
@@ -96,9 +85,8 @@ class Replanner:
             until = min(lane.since + late * planned, math.inf if until is None else until)
         settled = all(lane.state in ("planned", "live", "gone") for lane in self._lanes)
         if self._deviated and settled and not self._planning and any(lane.waiting for lane in self._lanes):
-            events, (rest, planned_runs) = len(self._journal.events), self._rest(now)
-            self._planning, self._deviated = True, False
-            machines.later(lambda: Proposal(now, events, *self._proposed(rest, planned_runs)))
+            self._planning, self._deviated = (now, len(self._journal.events)), False
+            machines.later(partial(self._proposed, *self._rest(now)))
         return until
 
     def _rest(self, now: float) -> tuple[Batch, Sequence[Run]]:
@@ -119,7 +107,7 @@ class Replanner:
         return left if left > 0 else (self._step - 1) * (now - lane.since)
 
     def _proposed(self, batch: Batch, runs: Sequence[Run]) -> tuple[Schedule, float, float]:
-        """Return a new plan, its last end, and the seconds that it gains."""
+        """Return a new plan in seconds from its moment on, its last end, and the seconds by which that is earlier."""
         before = schedule = retimed_schedule(batch, runs)
         seconds = min(_LONGEST_S, max(_SHORTEST_S, _LONGEST_SHARE * before.makespan))
         with contextlib.suppress(MigOptError):  # the plan so far goes on
@@ -128,33 +116,30 @@ class Replanner:
         until = max(schedule.makespan, busy)
         return schedule, until, max(before.makespan, busy) - until
 
-    def accepted(self, found: Proposal, time: float) -> tuple[Schedule, str] | None:
-        """Return a plan that is worth it, in seconds since the execution began, and what it gains.
+    def accepted(self, found: tuple[Schedule, float, float], time: float) -> tuple[Schedule, str] | None:
+        """Return a proposed plan if it is worth it, in seconds since the execution began, and what it gains.
 
         It is worth it if it ends earlier by more than the seconds that went by meanwhile, and if nothing has begun or
         ended since; otherwise there is reason to plan once more.
         """
-        self._planning = False
-        if len(self._journal.events) != found.events:
+        assert self._planning is not None
+        (moment, events), (schedule, until, gain), self._planning = self._planning, found, None
+        if len(self._journal.events) != events:
             self._deviated = True
             return None
-        if found.gain <= time - found.moment + _TICK:
+        if gain <= time - moment + _TICK:
             return None
-        shift = found.moment - self._journal.began
-        end = in_seconds(found.until + shift)
-        return shifted(found.schedule, shift), f"the last task ends at {end}, {in_seconds(found.gain)} earlier"
+        shift = moment - self._journal.began
+        return shifted(
+            schedule, shift
+        ), f"the last task ends at {in_seconds(until + shift)}, {in_seconds(gain)} earlier"
 
 
 class Executor:
     """The execution of one plan, from wherever its journal ends."""
 
     def __init__(
-        self,
-        journal: JournalFile,
-        machines: Machines,
-        observe: Observer | None = None,
-        *,
-        planner: Planner = plan_rest,
+        self, journal: JournalFile, machines: Machines, observe: Observer | None = None, *, planner: Planner = plan_rest
     ) -> None:
         self._file, self._journal, self._machines, self._observe = journal, journal.journal, machines, observe
         self._uuids, self._driver = self._journal.gpus, machines.driver
@@ -281,11 +266,9 @@ class Executor:
                     self._note("found", index, uuid=found.uuid, number=found.number)
             elif lane.state == "creating":
                 self._settle_creation(index, lane)
-            elif lane.state == "live" and lane.own(self._there(index)) is None:
-                self._note("lost", index)
-            elif lane.state == "destroying":
+            elif lane.state in ("live", "destroying"):
                 if lane.own(self._there(index)) is None:
-                    self._note("destroyed", index)
+                    self._note("lost" if lane.state == "live" else "destroyed", index)
                 else:
                     lane.state = "live"
         for index, lane in enumerate(self._lanes):

@@ -16,7 +16,7 @@ from mig_opt.fleet.state import FleetState, HeldInstance
 from mig_opt.gpu.catalogue import catalogue
 from mig_opt.gpu.devices import devices_of
 from mig_opt.gpu.model import GpuModel, Placement, Profile
-from mig_opt.operations.observe.kinds import kinds_of, profile_named
+from mig_opt.operations.observe.gpu_models import kinds_of, profile_named
 from mig_opt.operations.observe.sightings import Home, SeenGpu, SeenInstance, Sightings, gpu_name
 from mig_opt.operations.observe.slurm import add_gpus, take_places
 from mig_opt.texts import plural

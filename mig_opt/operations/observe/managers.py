@@ -107,11 +107,8 @@ def _read_device(device: Part, node: str, devices: _Devices, seen: Sightings) ->
 
 def _user(claim: Part, owners: dict[str, str]) -> tuple[str, str]:
     """Return the pod that a claim is for, and to whom that belongs; a claim that no pod uses stands for itself."""
-    users = [
-        full_name(claim, user.text("name"))
-        for user in claim.entries("status", "reservedFor")
-        if user.text("resource") in ("pods", "")
-    ]
+    pods = (user for user in claim.entries("status", "reservedFor") if user.text("resource") in ("pods", ""))
+    users = [full_name(claim, pod.text("name")) for pod in pods]
     name = ", ".join(sorted(users)) or full_name(claim)
     return name, next((owners[user] for user in users if owners.get(user)), "")
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from mig_opt.files.documents import shown
 from mig_opt.gpu.catalogue import catalogue
-from mig_opt.operations.observe.kinds import kinds_of
+from mig_opt.operations.observe.gpu_models import kinds_of
 from mig_opt.operations.observe.nvidia_smi_xml import read_xml
 from mig_opt.operations.observe.pasted import PENDING
 from mig_opt.operations.observe.sightings import Line, SeenInstance, Sightings, Source

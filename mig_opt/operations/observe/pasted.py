@@ -57,10 +57,7 @@ PENDING = re.compile(r"Warning: MIG mode is in pending (enable|disable) state fo
 
 _BEFORE = r"[^=|\"'{<]*"  # no value of a key, cell of a table or text in quotes
 _REFUSALS = (
-    (
-        re.compile(rf"{_BEFORE}Insufficient Permissions.*"),
-        "nvidia-smi was refused: {}; run it as root",
-    ),
+    (re.compile(rf"{_BEFORE}Insufficient Permissions.*"), "nvidia-smi was refused: {}; run it as root"),
     (
         re.compile(
             r"(?:\S+: )?(?:NVIDIA-SMI (?:has failed|couldn't)\b.*|Failed to initialize NVML: .*)|"
@@ -227,15 +224,12 @@ class _Pasted:
         lines = [(number, line.rstrip()) for number, line in enumerate(text.split("\n"), 1)]
         found = [output for output in self._apart(lines, "", None, 0) if any(line for _, line in output.lines)]
         places = self._places(found)
-        label, node = self._source.label, self._source.node
-        return [
-            Source(
-                "\n".join(line for _, line in output.lines),
-                *(label, output.node or (output.place if len(places) > 1 else "") or node),
-                tuple(number for number, _ in output.lines),
-            )
-            for output in found
-        ] or [Source("", label, node)]
+        parts = []
+        for output in found:
+            node = output.node or (output.place if len(places) > 1 else "") or self._source.node
+            numbers, texts = zip(*output.lines, strict=True)
+            parts.append(Source("\n".join(texts), self._source.label, node, numbers))
+        return parts or [Source("", self._source.label, self._source.node)]
 
     def _apart(self, lines: Sequence[_Line], node: str, place: str | None, names: int) -> Iterator[_Output]:
         """Yield the outputs in some lines."""
@@ -326,11 +320,9 @@ def _dedented(lines: Sequence[_Line]) -> Sequence[_Line]:
     """Return lines without the indent of the objects in YAML among them; elsewhere an indent says nothing."""
     indents = [found[1] for _, line in lines if (found := _INDENTED.match(line))]
     indent = min(indents, key=len, default="")
-    return (
-        [(number, line[len(indent) :] if line.startswith(indent) else line.lstrip()) for number, line in lines]
-        if indent
-        else lines
-    )
+    if not indent:
+        return lines
+    return [(number, line[len(indent) :] if line.startswith(indent) else line.lstrip()) for number, line in lines]
 
 
 def _around(lines: Iterable[_Line]) -> Iterator[bool]:

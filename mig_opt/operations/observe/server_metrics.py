@@ -25,10 +25,9 @@ _COUNTERS = {
     "nv_inference_request_success": ("model", "requests", 1.0),
     "nv_inference_request_failure": ("model", "failures", 1.0),
     "nv_inference_request_duration_us": ("model", "latency", 1e-6),
-    **{
-        f"nv_inference_compute_{part}_duration_us": ("model", "batch_seconds", 1e-6)
-        for part in ("input", "infer", "output")
-    },
+    "nv_inference_compute_input_duration_us": ("model", "batch_seconds", 1e-6),
+    "nv_inference_compute_infer_duration_us": ("model", "batch_seconds", 1e-6),
+    "nv_inference_compute_output_duration_us": ("model", "batch_seconds", 1e-6),
     "nv_inference_count": ("model", "batch", 1.0),
     "nv_inference_exec_count": ("model", "batches", 1.0),
     "vllm:request_success_total": ("model_name", "requests", 1.0),

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from mig_opt.files.documents import shown
-from mig_opt.operations.observe.kinds import kinds_of, profile_named
+from mig_opt.operations.observe.gpu_models import kinds_of, profile_named
 from mig_opt.operations.observe.sightings import Line, SeenInstance, Sightings, Source, listed
 from mig_opt.texts import plural
 
@@ -307,9 +307,8 @@ def add_gpus(seen: Sightings, there: Sightings) -> None:
         gpu.node = gpu.node or only
         home = gpu.node, gpu.index
         known = seen.gpus.get(home, gpu)
-        seen.gpus[home] = replace(
-            gpu, product=gpu.product or known.product, mig=known.mig if gpu.mig is None else gpu.mig
-        )
+        mig = known.mig if gpu.mig is None else gpu.mig
+        seen.gpus[home] = replace(gpu, product=gpu.product or known.product, mig=mig)
     for held in there.instances:
         held.node = held.node or only
     strange = [held for held in there.instances if held.node not in nodes]

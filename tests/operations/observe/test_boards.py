@@ -4,7 +4,7 @@ import pytest
 from state_forms import LGI, cluster, complaints, node, places, state_from_text
 
 from mig_opt import catalogue
-from mig_opt.operations.observe.kinds import kinds_of
+from mig_opt.operations.observe.gpu_models import kinds_of
 
 A100 = "NVIDIA-A100-SXM4-40GB"
 OFF, NONE = "No MIG-enabled devices found.", "No GPU instances found: Not Found"

@@ -8,7 +8,7 @@ from command_line import refuses
 from state_forms import FILES, LGI, TEXTS, cluster, complaints, places, state_from_text
 
 from mig_opt import Device, catalogue
-from mig_opt.operations.observe.kinds import profile_named
+from mig_opt.operations.observe.gpu_models import profile_named
 from mig_opt.operations.observe.state_import import import_state
 
 BUSY = [(0, "3g.20gb", 0), (0, "3g.20gb", 4), (2, "4g.20gb", 0), (2, "2g.10gb", 4)]
