@@ -10,17 +10,8 @@ from mig_opt.fleet.state import FleetState, Migration
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.devices import gpu_name
 from mig_opt.gpu.model import Placement
-from mig_opt.operations.rollout.layouts import addresses, batch_and_processes, layouts_of, whole_gpu_problems
-from mig_opt.operations.rollout.shell import (
-    check_mps_lines,
-    check_words,
-    comment,
-    name_problems,
-    place,
-    required,
-    script,
-    segment_words,
-)
+from mig_opt.operations.rollout import shell
+from mig_opt.operations.rollout.layouts import addresses, layouts_of, whole_gpu_problems
 from mig_opt.rules import entries_of, wrong_type
 from mig_opt.serving.change_plan import ChangePlan, ChangeStep
 from mig_opt.serving.deployment import Deployment, Segment
@@ -71,7 +62,7 @@ def change_script(change: ChangePlan, *, devices: Sequence[str] | None = None) -
     segments = [("kept", i, segment) for i, segment in enumerate(change.kept)]
     segments += [("steps", i, s) for i, step in enumerate(change.steps) for s in (step.ends, step.begins) if s]
     problems = [
-        *name_problems((f"{path}[{index}].service", segment.service) for path, index, segment in segments),
+        *shell.name_problems((f"{path}[{index}].service", segment.service) for path, index, segment in segments),
         *_illegal(change, layouts),
         *whole_gpu_problems(first.gpus, (segment.gpu for _, _, segment in segments)),
     ]
@@ -79,16 +70,16 @@ def change_script(change: ChangePlan, *, devices: Sequence[str] | None = None) -
     wanted: dict[int, list[Placement]] = defaultdict(list)
     for step in change.steps:
         wanted[step.gpu].append(first.model(step.gpu).placement(step.profile, step.start))
-    body = required("start_segment", "stop_segment")
+    body = shell.required("start_segment", "stop_segment")
     used = ((gpu, layout) for gpu, layout in enumerate(layouts) if layout or wanted[gpu])
-    body += [f"check_now {check_words(gpu, must=layout, wanted=wanted[gpu])}" for gpu, layout in used]
-    body += [*check_mps_lines(segment for _, _, segment in segments), "checked"]
+    body += [f"check_now {shell.check_words(gpu, must=layout, wanted=wanted[gpu])}" for gpu, layout in used]
+    body += [*shell.check_mps_lines(segment for _, _, segment in segments), "checked"]
     for step in change.steps:
         body += ["", *_commands(first, step, places[step.gpu].name)]
     body += ["", 'rm -f "$DONE"']
     stay = "segment stays as it is" if len(change.kept) == 1 else "segments stay as they are"
     title = f"Change of a deployment: {plural(len(change.steps), 'step')}, {len(change.kept)} {stay}."
-    return script(title, _USAGE, places, ["functions.sh", "mps.sh", "segments.sh", "changes.sh"], body)
+    return shell.script(title, _USAGE, places, ["functions.sh", "mps.sh", "segments.sh", "changes.sh"], body)
 
 
 def _illegal(change: ChangePlan, layouts: Sequence[Sequence[Placement]]) -> Iterator[Problem]:
@@ -123,18 +114,18 @@ def _illegal(change: ChangePlan, layouts: Sequence[Sequence[Placement]]) -> Iter
 
 def _commands(deployment: Deployment, step: ChangeStep, gpu: str) -> Iterator[str]:
     """Yield the commands of a step on a GPU of that name."""
-    instance = place(deployment.model(step.gpu).placement(step.profile, step.start))
+    instance = shell.place(deployment.model(step.gpu).placement(step.profile, step.start))
     words = {"create": "creates", "destroy": "destroys", "switch": "keeps"}
     both = ((step.ends, "stops"), (step.begins, "starts"))
-    served = [f"{segment.service}, {batch_and_processes(segment)}, {what}" for segment, what in both if segment]
+    served = [f"{segment.service}, {shell.batch_and_processes(segment)}, {what}" for segment, what in both if segment]
     parts = [f"{step.begin:.6g} s: GPU {gpu} {words[step.kind]} {step.profile} at {step.start}", *served]
-    yield comment("; ".join(parts))
+    yield shell.comment("; ".join(parts))
     if step.ends:
-        yield f"act stop {step.gpu} {instance} {segment_words(step.ends)}"
+        yield f"act stop {step.gpu} {instance} {shell.segment_words(step.ends)}"
     if step.kind != "switch":
         yield f"act {step.kind} {step.gpu} {instance}"
     if step.begins:
-        yield f"act start {step.gpu} {instance} {segment_words(step.begins)}"
+        yield f"act start {step.gpu} {instance} {shell.segment_words(step.begins)}"
 
 
 def migration_script(

@@ -11,22 +11,14 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from mig_opt._version import __version__
 from mig_opt.errors import Problem, raise_any
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.devices import Device, gpu_names
-from mig_opt.gpu.model import WITHOUT_MIG, Placement, Profile
-from mig_opt.operations.rollout.layouts import (
-    addresses,
-    creation_order,
-    hosts_of,
-    in_creation_order,
-    layouts_by_counts,
-    layouts_of,
-    may_get_stuck,
-    profile_counts,
-)
+from mig_opt.gpu.model import WITHOUT_MIG, GpuModel, Placement, Profile
+from mig_opt.operations.rollout.layouts import addresses, creation_order, hosts_of, in_creation_order, layouts_of
 from mig_opt.serving.deployment import Deployment
 
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,30}[A-Za-z0-9])?")
@@ -79,13 +71,10 @@ class MigPartedConfig:
         for name, entries in self.configs.items():
             lines.append(f'  "{name}":')
             for entry in entries:
-                mode = "true" if entry.mig else "false"
-                lines += [f"    - devices: [{', '.join(map(str, entry.devices))}]", f"      mig-enabled: {mode}"]
-                if entry.mig_devices:
-                    lines.append("      mig-devices:")
-                    lines += [f'        "{profile}": {count}' for profile, count in entry.mig_devices.items()]
-                else:
-                    lines.append("      mig-devices: {}")
+                lines.append(f"    - devices: [{', '.join(map(str, entry.devices))}]")
+                lines.append(f"      mig-enabled: {str(entry.mig).lower()}")
+                lines.append("      mig-devices:" if entry.mig_devices else "      mig-devices: {}")
+                lines += [f'        "{profile}": {count}' for profile, count in entry.mig_devices.items()]
         return "\n".join(lines) + "\n"
 
 
@@ -190,6 +179,53 @@ def _remarks(deployment: Deployment, layouts: Sequence[Sequence[Placement]], kno
         script = "only the script of nvidia-smi commands gives the layout of the deployment"
         yield f"Counts of profiles do not say where instances are. Where they leave that open, {script}:"
         yield from found
+
+
+def profile_counts(layout: Sequence[Placement]) -> dict[str, int]:
+    """Return how many of each profile there are, larger ones first."""
+    counts = Counter(placement.profile for placement in layout)
+    return {profile.name: counts[profile] for profile in sorted(counts, key=creation_order)}
+
+
+@cache
+def layouts_by_counts(gpu: GpuModel) -> Counter[frozenset[tuple[str, int]]]:
+    """Return how many placed states of a GPU have the same numbers of instances of each profile.
+
+    With more than one, a tool that is told profiles without start slices may choose another one than planned.
+
+    Examples
+    --------
+    >>> from mig_opt import get_gpu
+    >>> found = layouts_by_counts(get_gpu("A100"))
+    >>> found[frozenset({("4g.20gb", 1), ("2g.10gb", 1), ("1g.5gb", 1)})]  # 4g@0, so 2g@4 and 1g@6
+    1
+    >>> found[frozenset({("3g.20gb", 1), ("2g.10gb", 1), ("1g.5gb", 1)})]
+    5
+    """
+    states = gpu.placed_states("all")
+    return Counter(frozenset(Counter(placement.profile.name for placement in state).items()) for state in states)
+
+
+@cache
+def may_get_stuck(rest: tuple[Profile, ...], held: int = 0) -> bool:
+    """Return True if creation of instances of profiles, in this order, can end before the last one.
+
+    That is so if a start slice that is legal and free for one of them leaves no room for the others. ``held`` has a bit
+    for each memory slice that is taken.
+
+    Examples
+    --------
+    >>> from mig_opt import get_gpu
+    >>> two, three, four = map(get_gpu("A100").profile, ("2g.10gb", "3g.20gb", "4g.20gb"))
+    >>> may_get_stuck((three, two, two)), may_get_stuck((four, three))  # 3g@0 leaves one start for 2g
+    (True, False)
+    """
+    if not rest:
+        return False
+    profile = rest[0]
+    masks = [((1 << profile.memory_slices) - 1) << start for start in profile.starts]
+    free = [mask for mask in masks if not mask & held]
+    return not free or any(may_get_stuck(rest[1:], held | mask) for mask in free)
 
 
 def resource_name(profile: Profile) -> str:

@@ -1,18 +1,16 @@
-"""GPUs of a plan: the device of each, its placements, and the layouts that have the same profiles."""
+"""GPUs of a plan: the device of each, its placements, and the order in which these are created."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 
 from mig_opt.errors import Problem, raise_any
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.devices import Device, gpu_name
-from mig_opt.gpu.model import GpuModel, Placement, Profile
-from mig_opt.serving.deployment import Deployment, Segment, check_deployments
+from mig_opt.gpu.model import Placement, Profile
+from mig_opt.serving.deployment import Deployment, check_deployments
 from mig_opt.validation.serving.instances import deployment_problems
 
 _HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@-]*")
@@ -49,10 +47,8 @@ def addresses(
     ['node-1/GPU-5d5b', 'node-1/3']
     """
     known = known if devices is None else ()
-    if known:
-        names = [address_of(device, by_index=by_index) for device in known]
-    else:
-        names = list(map(str, range(count))) if devices is None else list(devices)
+    given = list(map(str, range(count))) if devices is None else list(devices)
+    names = [address_of(device, by_index=by_index) for device in known] or given
     problems = []
     if len(names) != count:
         fact = f"names {len(names)}" if devices is not None else f"and only those of the first {len(names)} are known"
@@ -105,12 +101,6 @@ def whole_gpu_problems(gpus: Sequence[str], used: Iterable[int]) -> Iterator[Pro
             yield Problem(f"gpus[{gpu}]", f"{message}; plan it with MIG on, or export for kubernetes")
 
 
-def profile_counts(layout: Sequence[Placement]) -> dict[str, int]:
-    """Return how many of each profile there are, larger ones first."""
-    counts = Counter(placement.profile for placement in layout)
-    return {profile.name: counts[profile] for profile in sorted(counts, key=creation_order)}
-
-
 def creation_order(profile: Profile) -> tuple[int, int, str]:
     """Sort larger profiles first."""
     return -profile.memory_slices, -profile.compute_slices, profile.name
@@ -119,50 +109,3 @@ def creation_order(profile: Profile) -> tuple[int, int, str]:
 def in_creation_order(layout: Iterable[Placement]) -> list[Placement]:
     """Return placements in the order in which they are created."""
     return sorted(layout, key=lambda placement: (*creation_order(placement.profile), placement.start))
-
-
-@cache
-def layouts_by_counts(gpu: GpuModel) -> Counter[frozenset[tuple[str, int]]]:
-    """Return how many placed states of a GPU have the same numbers of instances of each profile.
-
-    With more than one, a tool that is told profiles without start slices may choose another one than planned.
-
-    Examples
-    --------
-    >>> from mig_opt import get_gpu
-    >>> found = layouts_by_counts(get_gpu("A100"))
-    >>> found[frozenset({("4g.20gb", 1), ("2g.10gb", 1), ("1g.5gb", 1)})]  # 4g@0, so 2g@4 and 1g@6
-    1
-    >>> found[frozenset({("3g.20gb", 1), ("2g.10gb", 1), ("1g.5gb", 1)})]
-    5
-    """
-    states = gpu.placed_states("all")
-    return Counter(frozenset(Counter(placement.profile.name for placement in state).items()) for state in states)
-
-
-@cache
-def may_get_stuck(rest: tuple[Profile, ...], held: int = 0) -> bool:
-    """Return True if creation of instances of profiles, in this order, can end before the last one.
-
-    That is so if a start slice that is legal and free for one of them leaves no room for the others. ``held`` has a bit
-    for each memory slice that is taken.
-
-    Examples
-    --------
-    >>> from mig_opt import get_gpu
-    >>> two, three, four = map(get_gpu("A100").profile, ("2g.10gb", "3g.20gb", "4g.20gb"))
-    >>> may_get_stuck((three, two, two)), may_get_stuck((four, three))  # 3g@0 leaves one start for 2g
-    (True, False)
-    """
-    if not rest:
-        return False
-    profile = rest[0]
-    masks = [((1 << profile.memory_slices) - 1) << start for start in profile.starts]
-    free = [mask for mask in masks if not mask & held]
-    return not free or any(may_get_stuck(rest[1:], held | mask) for mask in free)
-
-
-def batch_and_processes(segment: Segment) -> str:
-    """Return the batch size and the number of processes of a segment in words."""
-    processes = f", {segment.processes} processes" if segment.processes > 1 else ""
-    return f"batch size {segment.batch}{processes}"

@@ -14,24 +14,8 @@ from collections.abc import Iterator, Sequence
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Lifetime, OperationKind, Schedule, lifetimes_with_runs
 from mig_opt.errors import Problem, raise_any
-from mig_opt.operations.rollout.layouts import (
-    addresses,
-    batch_and_processes,
-    in_creation_order,
-    layouts_of,
-    whole_gpu_problems,
-)
-from mig_opt.operations.rollout.shell import (
-    check_mps_lines,
-    check_words,
-    comment,
-    name_problems,
-    place,
-    required,
-    script,
-    segment_words,
-    shell_word,
-)
+from mig_opt.operations.rollout import shell
+from mig_opt.operations.rollout.layouts import addresses, in_creation_order, layouts_of, whole_gpu_problems
 from mig_opt.serving.deployment import Deployment
 from mig_opt.texts import number_ranges
 from mig_opt.validation import validate
@@ -91,21 +75,20 @@ def deployment_script(deployment: Deployment, *, devices: Sequence[str] | None =
     places = addresses(len(layouts), devices, deployment.devices)
     services = ((f"segments[{i}].service", segment.service) for i, segment in enumerate(deployment.segments))
     on = (segment.gpu for segment in deployment.segments)
-    raise_any([*name_problems(services), *whole_gpu_problems(deployment.gpus, on)])
+    raise_any([*shell.name_problems(services), *whole_gpu_problems(deployment.gpus, on)])
     used = [gpu for gpu, layout in enumerate(layouts) if layout]
     title = f"Deployment. GPUs: {deployment.used_gpus}, segments: {len(deployment.segments)}."
-    body = [f"check {check_words(gpu, may=layouts[gpu], wanted=layouts[gpu])}" for gpu in used]
-    body += [*check_mps_lines(deployment.segments), "checked"]
+    body = [f"check {shell.check_words(gpu, may=layouts[gpu], wanted=layouts[gpu])}" for gpu in used]
+    body += [*shell.check_mps_lines(deployment.segments), "checked"]
     for gpu in used:
-        body += ["", comment(f"GPU {places[gpu].name}: {deployment.gpus[gpu]}")]
-        body += [
-            comment(f"{s.profile} at {s.start}: {s.service}, {batch_and_processes(s)}") for s in deployment.on(gpu)
-        ]
-        body.append(" ".join([f"create_missing {gpu}", *map(place, in_creation_order(layouts[gpu]))]))
+        body += ["", shell.comment(f"GPU {places[gpu].name}: {deployment.gpus[gpu]}")]
+        words = (f"{s.profile} at {s.start}: {s.service}, {shell.batch_and_processes(s)}" for s in deployment.on(gpu))
+        body += map(shell.comment, words)
+        body.append(" ".join([f"create_missing {gpu}", *map(shell.place, in_creation_order(layouts[gpu]))]))
     for gpu in used:
         body += ["", f"segments {gpu}"]
-        body += [f"segment {place(deployment.placement(s))} {segment_words(s)}" for s in deployment.on(gpu)]
-    return script(title, _SEGMENT_USAGE, places, ["functions.sh", "mps.sh", "segments.sh"], body)
+        body += [f"segment {shell.place(deployment.placement(s))} {shell.segment_words(s)}" for s in deployment.on(gpu)]
+    return shell.script(title, _SEGMENT_USAGE, places, ["functions.sh", "mps.sh", "segments.sh"], body)
 
 
 _SCHEDULE_USAGE = (
@@ -157,7 +140,7 @@ def schedule_script(batch: Batch, schedule: Schedule, *, devices: Sequence[str] 
     }
     """
     places = addresses(batch.gpus, devices, batch.devices)
-    problems = [*name_problems((f"tasks[{i}].name", task.name) for i, task in enumerate(batch.tasks))]
+    problems = [*shell.name_problems((f"tasks[{i}].name", task.name) for i, task in enumerate(batch.tasks))]
     found = validate(batch, schedule)
     problems += [violation.problem() for violation in found.violations]
     whole = [gpu for gpu in range(batch.gpus) if not batch.has_mig(gpu)]
@@ -168,40 +151,40 @@ def schedule_script(batch: Batch, schedule: Schedule, *, devices: Sequence[str] 
     lanes: dict[int, list[Lifetime]] = defaultdict(list)
     for lifetime in lifetimes_with_runs(batch, found.schedule):
         lanes[lifetime.gpu].append(lifetime)
-    body = required("run_task")
+    body = shell.required("run_task")
     for gpu, there in lanes.items():
         initial = [batch.placement(live) for live in batch.initial if live.gpu == gpu]
-        body.append(f"check {check_words(gpu, must=initial, wanted=map(batch.placement, there))}")
+        body.append(f"check {shell.check_words(gpu, must=initial, wanted=map(batch.placement, there))}")
     body += ["checked", ""]
     for gpu, there in lanes.items():
         body += [f"gpu_{gpu}() {{", *(f"  {line}" for line in _lane(batch, there)), "}", ""]
     body.append(" ".join(["all", *(f"gpu_{gpu}" for gpu in lanes)]))
     title = f"Schedule: {len(batch.tasks)} tasks on {batch.label}, makespan {schedule.makespan:.6g} s. {batch.name}"
-    return script(title, _SCHEDULE_USAGE, places, ["functions.sh", "lanes.sh"], body)
+    return shell.script(title, _SCHEDULE_USAGE, places, ["functions.sh", "lanes.sh"], body)
 
 
 def _lane(batch: Batch, lifetimes: Sequence[Lifetime]) -> Iterator[str]:
     """Yield the commands for the instances of a GPU."""
-    where = {id(each): place(batch.placement(each)) for each in lifetimes}
+    where = {id(each): shell.place(batch.placement(each)) for each in lifetimes}
 
     def run(each: Lifetime, busy: float) -> Iterator[str]:
         if each.runs or busy:
-            names = (shell_word(run.task) for run in each.runs)
+            names = (shell.shell_word(run.task) for run in each.runs)
             seconds = f"{busy:.3f}".rstrip("0").rstrip(".")  # as the shell understands it
             yield " ".join([f"run {each.gpu} {where[id(each)]} {each.profile} {seconds}", *names])
 
     for each in lifetimes:
         if each.initial:
-            yield comment(f"{each.profile} at {each.start} exists, is busy until {each.ready:.6g} s")
+            yield shell.comment(f"{each.profile} at {each.start} exists, is busy until {each.ready:.6g} s")
             yield from run(each, math.ceil(1000 * each.ready) / 1000)
     for each, kind in _operations(batch, lifetimes):
         if kind == "create":
             ends = each.runs[-1].end if each.runs else each.ready
-            yield comment(f"{each.begin:.6g} s: {each.profile} at {each.start}, until {ends:.6g} s")
+            yield shell.comment(f"{each.begin:.6g} s: {each.profile} at {each.start}, until {ends:.6g} s")
             yield f"create {each.gpu} {where[id(each)]}"
             yield from run(each, 0)
         else:
-            yield comment(f"{each.close:.6g} s: {each.profile} at {each.start} ends")
+            yield shell.comment(f"{each.close:.6g} s: {each.profile} at {each.start} ends")
             yield f"release {each.gpu} {where[id(each)]}"
 
 

@@ -58,6 +58,12 @@ def check_words(
     return " ".join([str(gpu), *(f"'{' '.join(dict.fromkeys(words))}'" for words in lists)])
 
 
+def batch_and_processes(segment: Segment) -> str:
+    """Return the batch size and the number of processes of a segment in words."""
+    processes = f", {segment.processes} processes" if segment.processes > 1 else ""
+    return f"batch size {segment.batch}{processes}"
+
+
 def check_mps_lines(segments: Iterable[Segment]) -> list[str]:
     """Return the calls that look for the Multi-Process Service on GPUs with segments of several processes."""
     gpus = sorted({segment.gpu for segment in segments if segment.processes > 1})

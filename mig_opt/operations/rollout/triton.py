@@ -18,10 +18,9 @@ from mig_opt.errors import InputError, Problem, nearest, raise_any
 from mig_opt.files.documents import read_text
 from mig_opt.operations.rollout.changes import change_script
 from mig_opt.operations.rollout.kubernetes import kubernetes_resources, resource_name
-from mig_opt.operations.rollout.layouts import batch_and_processes
 from mig_opt.operations.rollout.nvidia_smi import deployment_script
 from mig_opt.operations.rollout.servers import FIRST_PORT, InferenceServer, servers_of
-from mig_opt.operations.rollout.shell import comment, functions_of, head, remarks
+from mig_opt.operations.rollout.shell import batch_and_processes, comment, functions_of, head, remarks
 from mig_opt.serving.change_plan import ChangePlan
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment
@@ -297,8 +296,7 @@ def _remarks(deployment: Deployment, servers: Sequence[InferenceServer]) -> Iter
     yield "Models are in the volume of the claim models: a model repository."
     yield from kubernetes_resources(deployment).remarks
     for service in dict.fromkeys(server.segment.service for server in servers):
-        weights = {server.weight for server in servers if server.segment.service == service}
-        if len(weights) > 1:
+        if len({server.weight for server in servers if server.segment.service == service}) > 1:
             why = f"{service} has pods of unequal throughput, among which a Service chooses at random"
             yield f"{why}: simulate it with --router uniform, or have a proxy with weights before them."
 
