@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from json import decoder
@@ -326,9 +326,8 @@ def owner_of(pod: Part) -> str:
     return ""
 
 
-def read_budgets(parts: Iterable[Part], pods: Iterable[Part], seen: Sightings) -> None:
+def read_budgets(parts: Iterable[Part], pods: Sequence[Part], seen: Sightings) -> None:
     """Add the disruption budgets: how many pods of an owner may be disrupted now."""
-    pods = list(pods)
     for budget in of_kind(parts, "PodDisruptionBudget"):
         allowed = budget.whole("status", "disruptionsAllowed", needed=True)
         if budget.entries("spec", "selector", "matchExpressions"):

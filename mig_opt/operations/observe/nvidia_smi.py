@@ -25,37 +25,35 @@ class _Table(NamedTuple):
     """Table that nvidia-smi prints."""
 
     rows: str  # what its rows are about
-    shape: re.Pattern[str]  # of a row
+    shape: str  # pattern of a row
     example: str
 
 
 _TABLES = {
     "NVIDIA-SMI": _Table(
         "GPUs",
-        re.compile(r"\|\s+(\d{1,4})\s+(\S.*?)\s+(?:On|Off|N/A)\s*\|\s*[0-9A-Fa-f:.]+\s+(?:On|Off|N/A)\s*\|.*\|"),
+        r"\|\s+(\d{1,4})\s+(\S.*?)\s+(?:On|Off|N/A)\s*\|\s*[0-9A-Fa-f:.]+\s+(?:On|Off|N/A)\s*\|.*\|",
         "|   0  NVIDIA A100-SXM4-40GB  On  |  00000000:07:00.0 Off |  On |",
     ),
     "MIG devices": _Table(
         "MIG devices",
-        re.compile(
-            r"\|\s+(\d{1,4})\s+(\d{1,4})\s+(\d{1,4})\s+(\d{1,4})\s*\|\s*\S+\s*/\s*(\d{1,9})MiB\s*\|"
-            r"\s*(\d{1,4})\s+\S+\s*\|.*\|"
-        ),
+        r"\|\s+(\d{1,4})\s+(\d{1,4})\s+(\d{1,4})\s+(\d{1,4})\s*\|\s*\S+\s*/\s*(\d{1,9})MiB\s*\|"
+        r"\s*(\d{1,4})\s+\S+\s*\|.*\|",
         "|  0  7  0  0  |  11MiB / 4864MiB  | 14  0 |  1  0  0  0  0 |",
     ),
     "Processes": _Table(
         "processes",
-        re.compile(r"\|\s+(\d{1,4})\s+(\d{1,4}|N/A)\s+(?:\d{1,4}|N/A)\s+(\d{1,10})\s+\S+\s.*\|"),
+        r"\|\s+(\d{1,4})\s+(\d{1,4}|N/A)\s+(?:\d{1,4}|N/A)\s+(\d{1,10})\s+\S+\s.*\|",
         "|  0  7  0  4007  C  python3  312MiB |",
     ),
     "GPU instances": _Table(
         "GPU instances",
-        re.compile(r"\|\s+(\d{1,4})\s+MIG (\S+)\s+(\d{1,4})\s+(\d{1,4})\s+(\d{1,3}):(\d{1,3})\s*\|"),
+        r"\|\s+(\d{1,4})\s+MIG (\S+)\s+(\d{1,4})\s+(\d{1,4})\s+(\d{1,3}):(\d{1,3})\s*\|",
         "|   0  MIG 1g.5gb  19  7  0:1  |",
     ),
     "Compute instances": _Table(
         "compute instances",
-        re.compile(r"\|\s+(\d{1,4})\s+(\d{1,4})\s+MIG (\S+)\s+(\d{1,4})\s+(\d{1,4})\s+(\d{1,3}):(\d{1,3})\s*\|"),
+        r"\|\s+(\d{1,4})\s+(\d{1,4})\s+MIG (\S+)\s+(\d{1,4})\s+(\d{1,4})\s+(\d{1,3}):(\d{1,3})\s*\|",
         "|   0  7  MIG 1g.5gb  0  0  0:1  |",
     ),
 }
@@ -149,7 +147,7 @@ def _read_lines(lines: Sequence[Line], node: _Node, seen: Sightings) -> None:
 def _row(title: str, line: Line, seen: Sightings) -> re.Match[str] | None:
     """Return the cells of a row of a table; None if it is none, which is noted."""
     table = _TABLES[title]
-    found = table.shape.fullmatch(line.text)
+    found = re.fullmatch(table.shape, line.text)
     if not found:
         message = f"is no row of the table of {table.rows}, like {table.example}"
         seen.wrong(line.where, f"{message}: {shown(line.text, 60)}")
@@ -165,7 +163,7 @@ def _read_screen(lines: Sequence[Line], node: str, seen: Sightings) -> list[Seen
         if found := _OF_SCREEN.fullmatch(text):
             title = found[1]
             tables.setdefault(title, [])
-        elif _ROW.fullmatch(text) or _TABLES[title].shape.fullmatch(text):
+        elif _ROW.fullmatch(text) or re.fullmatch(_TABLES[title].shape, text):
             if found := _row(title, line, seen):
                 tables[title].append((found, where))
                 if title == "NVIDIA-SMI":

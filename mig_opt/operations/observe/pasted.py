@@ -56,32 +56,24 @@ PENDING = re.compile(r"Warning: MIG mode is in pending (enable|disable) state fo
 """Words of nvidia-smi about a mode of MIG that is not in force yet."""
 
 _BEFORE = r"[^=|\"'{<]*"  # no value of a key, cell of a table or text in quotes
-_REFUSALS = (
-    (re.compile(rf"{_BEFORE}Insufficient Permissions.*"), "nvidia-smi was refused: {}; run it as root"),
-    (
-        re.compile(
-            r"(?:\S+: )?(?:NVIDIA-SMI (?:has failed|couldn't)\b.*|Failed to initialize NVML: .*)|"
-            rf"{_BEFORE}couldn't communicate with the NVIDIA driver.*"
-        ),
-        "there is no NVIDIA driver that answers: {}; give what nvidia-smi prints where its driver runs",
+_REFUSALS = {
+    "nvidia-smi was refused: {}; run it as root": rf"{_BEFORE}Insufficient Permissions.*",
+    "there is no NVIDIA driver that answers: {}; give what nvidia-smi prints where its driver runs": (
+        r"(?:\S+: )?(?:NVIDIA-SMI (?:has failed|couldn't)\b.*|Failed to initialize NVML: .*)|"
+        rf"{_BEFORE}couldn't communicate with the NVIDIA driver.*"
     ),
-    (re.compile(r"(?:\S+: )?No devices (?:were )?found\.?"), "there is no GPU: {}; leave this machine out"),
-    (
-        re.compile(
-            rf"{_BEFORE}(?:command not found|nvidia-smi: not found|nvidia-smi: No such file or directory)|"
-            r".*executable file not found in \$PATH.*|.*'nvidia-smi' is not recognized as .*"
-        ),
-        "there is no such command: {}; run it where the driver of NVIDIA is installed",
+    "there is no GPU: {}; leave this machine out": r"(?:\S+: )?No devices (?:were )?found\.?",
+    "there is no such command: {}; run it where the driver of NVIDIA is installed": (
+        rf"{_BEFORE}(?:command not found|nvidia-smi: not found|nvidia-smi: No such file or directory)|"
+        r".*executable file not found in \$PATH.*|.*'nvidia-smi' is not recognized as .*"
     ),
-    (
-        re.compile(
-            r"(?:Unable to determine the device handle|Failed to) .*|(?:Error|error|ERROR)\b[^=]*|"
-            r"The connection to the server .*|command terminated with exit code .*|(?:ssh|pdsh@\S+): .*|"
-            r"\w+(?: \w+)?: error: .*|[EF]\d{4} [\d:.]+ +\d+ \S+\] .*|slurm_\w+ error: .*"
-        ),
-        "a command failed, so that something is missing here: {}; give its whole output",
+    "a command failed, so that something is missing here: {}; give its whole output": (
+        r"(?:Unable to determine the device handle|Failed to) .*|(?:Error|error|ERROR)\b[^=]*|"
+        r"The connection to the server .*|command terminated with exit code .*|(?:ssh|pdsh@\S+): .*|"
+        r"\w+(?: \w+)?: error: .*|[EF]\d{4} [\d:.]+ +\d+ \S+\] .*|slurm_\w+ error: .*"
     ),
-)
+}
+"""Patterns of lines that say why there is no output, by what is told of them."""
 
 _NAMES = (
     "Mon|Tue|Wed|Thu|Fri|Sat|Sun|Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday|"
@@ -164,7 +156,7 @@ def refusal_in(text: str) -> str:
     >>> refusal_in("No devices were found")
     'there is no GPU: "No devices were found"; leave this machine out'
     """
-    message = next((message for pattern, message in _REFUSALS if pattern.fullmatch(text)), "")
+    message = next((message for message, pattern in _REFUSALS.items() if re.fullmatch(pattern, text)), "")
     return message and message.format(shown(text, 80))
 
 
