@@ -100,14 +100,10 @@ class Nvml:
 
     def _device(self, handle: Any, index: int) -> Device:
         nvml = self._nvml
-        mig: tuple[bool | None, bool]
-        try:
+        mig: tuple[bool | None, bool] = None, False
+        with contextlib.suppress(nvml.NVMLError_NotSupported):
             current, pending = nvml.nvmlDeviceGetMigMode(handle)
             mig = bool(current), bool(pending)
-        except nvml.NVMLError as error:
-            if error.value != nvml.NVML_ERROR_NOT_SUPPORTED:
-                raise
-            mig = None, False
         bus = _text(nvml.nvmlDeviceGetPciInfo(handle).busId)
         return Device(_text(nvml.nvmlDeviceGetUUID(handle)), index, _text(nvml.nvmlDeviceGetName(handle)), bus, *mig)
 
@@ -279,14 +275,11 @@ class Nvml:
 
     def _destroy_once(self, gpu: str, number: int) -> None:
         nvml = self._nvml
-        with self._told(gpu):
-            try:
-                instance = nvml.nvmlDeviceGetGpuInstanceById(self._handle(gpu), number)
-                for compute in list(self._computes(instance)):
-                    nvml.nvmlComputeInstanceDestroy(compute)
-                nvml.nvmlGpuInstanceDestroy(instance)
-            except nvml.NVMLError_NotFound:
-                return  # gone, which is all that is wanted
+        with self._told(gpu), contextlib.suppress(nvml.NVMLError_NotFound):  # gone is all that is wanted
+            instance = nvml.nvmlDeviceGetGpuInstanceById(self._handle(gpu), number)
+            for compute in list(self._computes(instance)):
+                nvml.nvmlComputeInstanceDestroy(compute)
+            nvml.nvmlGpuInstanceDestroy(instance)
 
     def _why_still(self, gpu: str, number: int, error: DriverError) -> DriverError:
         if error.cause != "in use":

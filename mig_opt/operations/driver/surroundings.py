@@ -79,10 +79,8 @@ def _answers(path: Path) -> bool:
     with socket.socket(socket.AF_UNIX) as asking:
         try:
             asking.connect(str(path))
-        except (ConnectionRefusedError, FileNotFoundError):
-            return False
-        except OSError:
-            return True
+        except OSError as error:
+            return not isinstance(error, ConnectionRefusedError | FileNotFoundError)
     return True
 
 

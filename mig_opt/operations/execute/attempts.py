@@ -146,18 +146,14 @@ class Attempts:
 
     def _lines(self, name: str) -> list[str]:
         """Return what a try has noted so far: the number of its group of processes, and its exit code."""
-        try:
-            text = self._path(name).read_text(encoding="ascii")
-        except FileNotFoundError:
-            return []
-        return text.split("\n")[:-1]  # of the last line not all has been written
+        with contextlib.suppress(FileNotFoundError):  # of the last line not all has been written
+            return self._path(name).read_text(encoding="ascii").split("\n")[:-1]
+        return []
 
     def _alive(self, name: str) -> bool:
         try:
-            with self._path(name).open("r+") as lock:
+            with contextlib.suppress(FileNotFoundError), self._path(name).open("r+") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except FileNotFoundError:
-            return False
         except BlockingIOError:
             return True
         return False

@@ -391,12 +391,11 @@ class Executor:
     def _possible(self, schedule: Schedule) -> bool:
         """Return True if the driver can create what a new plan wants, since nothing of somebody else is in the way."""
         batch, made = self._journal.batch, [each for each in schedule.operations or () if each.kind == "create"]
-        for gpu, uuid in enumerate(self._uuids):
-            wanted = [batch.placement(each) for each in made if each.gpu == gpu]
-            own = [lane.placement for lane in self._lanes if lane.planned.gpu == gpu and lane.state == "live"]
-            try:
+        with contextlib.suppress(DriverError, InputError):
+            for gpu, uuid in enumerate(self._uuids):
+                wanted = [batch.placement(each) for each in made if each.gpu == gpu]
+                own = [lane.placement for lane in self._lanes if lane.planned.gpu == gpu and lane.state == "live"]
                 if batch.has_mig(gpu):
                     check_gpu(self._driver, uuid, wanted, own)
-            except (DriverError, InputError):
-                return False
-        return True
+            return True
+        return False

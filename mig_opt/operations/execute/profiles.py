@@ -195,6 +195,7 @@ def profile_tasks(
     if "/" in device:
         raise InputError([Problem("device", "is in another machine; measure there")])
     account = account_of(user)
+    head = None
     with Machines(tasks_folder(path), str(Path.cwd()), patience, account) as machines:
         if not path.exists():
             gpus, refused = check_machines(machines, batch, schedule, [device])
@@ -205,10 +206,7 @@ def profile_tasks(
             source = f"measured by mig-opt {__version__} on {driver.device(device).name}, driver {driver.version()}"
             own, run = account.pw_name if account else "", secrets.token_hex(8)
             head = Journal(batch.replace(name=source), schedule, words, gpus, str(Path.cwd()), run, own)
-            file = JournalFile(path, head)
-        else:
-            file = JournalFile(path)
-        with file:
+        with JournalFile(path, head) as file:
             if file.journal.commands != words or file.journal.schedule != schedule:
                 message = "is the journal of other measurements; name another file, or remove it"
                 raise InputError([Problem("", message)], str(path))
@@ -287,8 +285,7 @@ def _outcome(execution: Execution, path: Path, plan: ProfilePlan, ways: Sequence
             times[way.subject][way.size] = round(statistics.median(seconds), 6)
             spread[way.subject][way.size] = round(max(seconds) - min(seconds), 6)
         else:
-            figures = [printed_figures(text) for text in texts[plan.warm_up :]]
-            known = [each for each in figures if each is not None]
+            known = [each for each in map(printed_figures, texts[plan.warm_up :]) if each is not None]
             if not known:
                 found.left_out[str(way)] = "printed no throughput and latency"
                 continue

@@ -158,13 +158,12 @@ def resume_schedule(
         After Ctrl-C, as for :func:`run_schedule`.
     """
     with JournalFile(Path(journal)) as file:
-        if file.journal.ended and ended:
-            return Execution(file.journal)
-        if file.journal.ended:
+        if file.journal.ended and not ended:
             message = "this execution has come to its end; there is nothing to go on with"
             raise InputError([Problem("", message)], str(journal))
-        with _executor(file, engine, patience, observe, user) as executor:
-            executor.execute()
+        if not file.journal.ended:
+            with _executor(file, engine, patience, observe, user) as executor:
+                executor.execute()
         return Execution(file.journal)
 
 

@@ -75,7 +75,7 @@ def profile_triton(
     except ImportError:
         message = 'needs the extra triton; install it with: pip install "mig-opt[triton]"'
         raise InputError([Problem("", message)]) from None
-    found, tables = Measurements(), []
+    found = Measurements()
     client = tritonclient.grpc.InferenceServerClient(address)
     try:
         with client:
@@ -92,10 +92,9 @@ def profile_triton(
             for name, model in zip(names, chosen, strict=True):
                 points = tuple(model.points(plan, seconds, observe))
                 if points:
-                    tables.append(ProfileTable(name, plan.gpu.name, points))
+                    found.tables += (ProfileTable(name, plan.gpu.name, points),)
     except tritonclient.utils.InferenceServerException as error:
         raise InputError([Problem(address, f"does not answer as a Triton: {error.message()}")]) from None
-    found.tables = tuple(tables)
     return found
 
 
