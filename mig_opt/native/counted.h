@@ -1,4 +1,4 @@
-/* What is counted of a request; mig_opt/simulation/serving/queues.py says what each array holds. */
+/* What is counted of a request; mig_opt/simulation/serving/service.py says what each array holds. */
 #ifndef MIG_OPT_COUNTED_H
 #define MIG_OPT_COUNTED_H
 

@@ -133,7 +133,7 @@ EXPORT int64_t improve(
     const Costs *costs, const FlatTree *tree, const LeastLoads *least_loads, const Operations *operations,
     OF(tasks) Integers *places, OF(0 <= at_most < 63) int64_t at_most, int64_t rounds, int64_t seed, int64_t target, int64_t slack);
 
-/* Requests of one service: mig_opt/simulation/serving/queues.py. */
+/* Requests of one service: mig_opt/simulation/serving/service.py. */
 
 typedef struct {
     OF(segments) Integers sizes, processes, enough;

@@ -1,4 +1,4 @@
-/* Requests of one service at its segments; mig_opt/simulation/serving/queues.py says what each structure holds. */
+/* Requests of one service at its segments; mig_opt/simulation/serving/service.py says what each structure holds. */
 #include "counted.h"
 
 /* The process of a segment that is free first. */

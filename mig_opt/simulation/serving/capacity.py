@@ -23,9 +23,8 @@ from mig_opt.rules import wrong_class, wrong_integer, wrong_number, wrong_share,
 from mig_opt.serving.arrivals import ArrivalKind, Arrivals
 from mig_opt.serving.profile_table import Point
 from mig_opt.simulation.serving.capacity_cache import kept
-from mig_opt.simulation.serving.queues import LATE, LATE_REQUESTS, REQUESTS, Floats
 from mig_opt.simulation.serving.requests import Batching, Server, separated, served_by, worker_at
-from mig_opt.simulation.serving.service import Router
+from mig_opt.simulation.serving.service import LATE, LATE_REQUESTS, REQUESTS, Floats, Router
 
 CAPACITY_ERROR = 0.005
 """Share of a capacity up to which a bisection goes; the simulations at its steps vary by about as much."""

@@ -18,8 +18,18 @@ import numpy as np
 from mig_opt.native import loop
 from mig_opt.serving.demand import Demand, Service
 from mig_opt.serving.profile_table import LATENCIES, Point
-from mig_opt.simulation.serving.queues import BATCHES, LATE, LATE_BATCHES, SLOW_BATCHES, Floats, Whole
-from mig_opt.simulation.serving.service import Served, late_from, varied, widened
+from mig_opt.simulation.serving.service import (
+    BATCHES,
+    LATE,
+    LATE_BATCHES,
+    SLOW_BATCHES,
+    Floats,
+    Served,
+    Whole,
+    late_from,
+    varied,
+    widened,
+)
 
 _serve = loop("serve_continuously")
 

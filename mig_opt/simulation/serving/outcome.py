@@ -12,16 +12,16 @@ from mig_opt.method.report import Facts
 from mig_opt.method.result import card
 from mig_opt.method.shown import Shown
 from mig_opt.serving.deployment import Segment
-from mig_opt.simulation.serving.queues import (
+from mig_opt.simulation.serving.service import (
     BATCHES,
     BINS_PER_UNIT,
     LATE_BATCHES,
     LEAST_LATENCY,
     REQUESTS,
     Floats,
+    Served,
     Whole,
 )
-from mig_opt.simulation.serving.service import Served
 
 _DEVIATIONS = {50: 2.01, 25: 2.06, 10: 2.26, 5: 2.78}
 """Half of a 95 % interval of a mean, in its standard deviations, by the number of values (Student's distribution)."""

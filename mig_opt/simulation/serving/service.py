@@ -1,4 +1,10 @@
-"""One service under its requests: the state of its segments, and what has been counted."""
+"""One service under its requests: where each one goes, when its batch begins, and what has been counted.
+
+A segment has one queue and some processes. A batch begins as soon as a process is free and the batch is full, or of a
+preferred size, or its oldest request has waited long enough; it takes the oldest requests, as many as it may have.
+Nothing depends on requests that come later than the begin of a batch, so batches are begun when the next request after
+them arrives. The loop is in C: ``mig_opt/native/requests.c``.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +12,29 @@ import enum
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from mig_opt.simulation.serving.queues import BINS, LATE, Counted, Floats, Segments, Whole, serve
+from mig_opt.native import loop
+
+_serve = loop("serve")
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Whole: TypeAlias = npt.NDArray[np.int64]
+
+BINS_PER_UNIT = 1000.0
+"""Bins of the histogram for each unit of the natural logarithm of a latency: neighbours differ by 0.1 %."""
+LEAST_LATENCY = 1e-7
+"""Seconds below which all latencies share a bin."""
+BINS = 35_000
+"""Bins of a histogram: up to 1e8 seconds."""
+LATE = 1 + 1e-6
+"""Multiple of its SLO above which the latency of a request is late: sums of times are rounded."""
+
+BATCHES, REQUESTS, LATE_BATCHES, SLOW_BATCHES, LATE_REQUESTS = range(5)
+"""Columns of what is counted for each segment."""
 
 BLOCKS = 50
 """Parts of the counted time, which tell how much late requests come together."""
@@ -35,6 +58,53 @@ class Router(enum.StrEnum):
     """The segment with the fewest requests that are not answered, for its throughput: ``leastconn`` of HAProxy."""
     UNIFORM = "uniform"
     """Any, all as likely, whatever their throughput: a Service of Kubernetes."""
+
+
+class Segments(NamedTuple):
+    """Segments of a service, their queues and processes; each array has an entry (or a row) for each segment."""
+
+    sizes: Whole  # requests of a full batch
+    processes: Whole  # batches that run at the same time
+    enough: Whole  # requests with which a batch begins although the oldest has not waited for as long as it may
+    taken: Whole  # how many it takes then, of as many as the column says
+    waits: Floats  # most seconds that a request waits for its batch to fill
+    costs: Floats  # seconds of work that a request is
+    opens: Floats  # from when on, and until when, requests come
+    closes: Floats
+    # seconds that a batch occupies its process, and after which it is answered; columns are numbers of requests
+    busy: Floats
+    answer: Floats
+    free: Floats  # seconds at which each process (the column) is free
+    # queues: arrivals of the waiting requests, in rings of a power of two, where the oldest one stands, their number
+    rings: Floats
+    heads: Whole
+    lengths: Whole
+    starts: Floats  # when the next batch begins if no further request comes; infinite without requests
+    # batches that are not answered yet, for the router that counts them: when they will be, and their requests; without
+    # columns requests join the segment with the least work
+    ends: Floats
+    open: Whole
+    turns: Whole  # number of the request that came last
+    # batches that are formed ahead: seconds to the next look if nothing else is a reason for one; 0 if none is formed
+    looks: Floats
+    formed: Whole  # requests of each, the oldest first
+    formed_batches: Whole
+    formed_requests: Whole
+    growing: Whole  # 1 if the last one may grow
+    lacking: Whole  # requests that have to wait for the next look
+    looked: Floats  # when the last look was
+    wakes: Floats  # when the next one is, at the latest
+
+
+class Counted(NamedTuple):
+    """Counts of what happens while requests are served."""
+
+    limits: Floats  # seconds from and up to which what arrives or runs is counted, and the longest latency in time
+    batches: Whole  # batches and requests of each segment: the columns are named above
+    busy_seconds: Floats  # seconds of the processes of each segment
+    histogram: Whole  # requests by their latency; empty if nobody asks for quantiles
+    blocks: Floats  # requests, late ones, and the sum of latencies, for each of equal parts of the counted time
+    totals: Floats  # sum, sum of squares, minimum and maximum of latencies
 
 
 @dataclass(frozen=True)
@@ -187,11 +257,12 @@ class ServedRequests(Served):
             self._segments.taken[index] = [max(sizes[sizes <= some], default=some) for some in range(most + 1)]
 
     def _feed(self, times: Floats, *, last: bool) -> None:
+        """Let requests arrive one after the other, as long as the queues have room, which they get then."""
         count, assigned = len(times), self._assigned(times)
+        # times of batches as multiples of those of the profile, used in turn
         factors = np.ones(1) if self._spread == 0 else varied(self._spread, max(count, _FACTORS), self._rng)
-        loop = partial(serve, times, assigned, factors, last=last, before=self._before)
-        reached = 0
-        while (reached := loop(self._segments, self.counted, begin=reached)) < count:
+        given, reached = (times, assigned, factors), 0
+        while (reached := _serve(*given, reached, last, self._before, self._segments, self.counted)) < count:
             rings, heads = self._segments.rings, self._segments.heads
             self._segments = self._segments._replace(rings=widened(rings, heads, 2 * rings.shape[1]))
             heads[:] = 0

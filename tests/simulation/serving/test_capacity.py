@@ -19,9 +19,8 @@ from mig_opt.api.deploy.capacities import capacity_in_service
 from mig_opt.simulation.serving import capacity_cache
 from mig_opt.simulation.serving.capacity import CAPACITY_ERROR, held_rate, late_alone, pool_capacity
 from mig_opt.simulation.serving.capacity_cache import remembered
-from mig_opt.simulation.serving.queues import LATE_REQUESTS, REQUESTS
 from mig_opt.simulation.serving.requests import worker_at
-from mig_opt.simulation.serving.service import ServedRequests, Worker
+from mig_opt.simulation.serving.service import LATE_REQUESTS, REQUESTS, ServedRequests, Worker
 
 POINT = Point(1, 8, 2, 400.0, 0.04)
 

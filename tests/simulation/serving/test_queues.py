@@ -13,8 +13,16 @@ from triton_batches import triton_batches
 
 from mig_opt import Arrivals
 from mig_opt.simulation.serving.outcome import latencies_of
-from mig_opt.simulation.serving.queues import BATCHES, BINS_PER_UNIT, LATE_REQUESTS, LEAST_LATENCY, REQUESTS
-from mig_opt.simulation.serving.service import Router, ServedRequests, Worker
+from mig_opt.simulation.serving.service import (
+    BATCHES,
+    BINS_PER_UNIT,
+    LATE_REQUESTS,
+    LEAST_LATENCY,
+    REQUESTS,
+    Router,
+    ServedRequests,
+    Worker,
+)
 
 
 def alike(batch: int, processes: int, seconds: float, wait: float) -> Worker:
