@@ -7,7 +7,7 @@ from typing import Any
 
 from mig_opt import Job, Placement, Trace, generate_trace, get_gpu, load, simulate
 from mig_opt.gpu.reachability import partition_state_machine, reachable_configurations
-from mig_opt.heuristics.fleet.memory_forecast import MemoryForecast
+from mig_opt.heuristics.fleet.memory_aware import MemoryForecast
 from mig_opt.simulation import PowerModel
 
 Rows = Iterator[list[str]]  # the head of a table, then its rows

@@ -14,7 +14,7 @@ from online_worlds import A100, NO_COSTS, PLAIN_COSTS, TABLES, job, place, rows,
 
 from mig_opt import Job, Simulation
 from mig_opt.heuristics.fleet.base import LinearFit
-from mig_opt.heuristics.fleet.memory_forecast import MemoryForecast
+from mig_opt.heuristics.fleet.memory_aware import MemoryForecast
 from mig_opt.heuristics.fleet.partition_manager import PartitionManager
 from mig_opt.simulation import Cluster
 
