@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from mig_opt.gpu.model import GpuModel
 from mig_opt.serving.deployment import Deployment, Segment
-from mig_opt.validation.serving.instances import check_instances
+from mig_opt.validation.serving.deployments import check_instances
 
 if TYPE_CHECKING:
     import numpy as np

@@ -16,7 +16,7 @@ from mig_opt.serving.change_problem import ChangeProblem, Timetable
 from mig_opt.serving.demand import Demand, wrong_demand
 from mig_opt.serving.deployment import Deployment
 from mig_opt.validation import validate_change
-from mig_opt.validation.serving.instances import check_change
+from mig_opt.validation.serving.deployments import check_change
 
 _METHOD = Method(
     "change",

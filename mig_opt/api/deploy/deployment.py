@@ -20,7 +20,7 @@ from mig_opt.serving.demand import MOST_SEGMENTS, Demand, Service, measured_poin
 from mig_opt.serving.deployment import Deployment, DeploymentResult
 from mig_opt.texts import plural
 from mig_opt.validation import validate_deployment
-from mig_opt.validation.serving.instances import check_instances
+from mig_opt.validation.serving.deployments import check_instances
 from mig_opt.validation.violations import DeploymentViolationCode, Violation
 
 

@@ -138,7 +138,7 @@ def read_running(path: Path, demand: Demand | None) -> Deployment:
 
 def read_running_and_state(path: Path, demand: Demand | None) -> tuple[Deployment, FleetState | None]:
     """Return the same, and the state of the fleet if that is what the file holds."""
-    from mig_opt.validation.serving.instances import deployment_problems
+    from mig_opt.validation.serving.deployments import deployment_problems
 
     state = read(FleetState, path) if kind_of(str(path)) == "state" else None
     fleet = read_deployment_for(demand, path) if state is None else running_in_state(demand, state, path)

@@ -11,7 +11,7 @@ from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.devices import Device, gpu_name
 from mig_opt.gpu.model import Placement, Profile
 from mig_opt.serving.deployment import Deployment, check_deployments
-from mig_opt.validation.serving.instances import deployment_problems
+from mig_opt.validation.serving.deployments import deployment_problems
 
 _HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@-]*")
 _IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9:.-]{0,99}")

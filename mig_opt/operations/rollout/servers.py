@@ -19,7 +19,7 @@ from mig_opt.serving.profile_table import Point
 from mig_opt.simulation.serving.capacity import SERVERS
 from mig_opt.simulation.serving.continuous import is_continuous
 from mig_opt.simulation.serving.requests import Batching, unserved_problems, worker_at
-from mig_opt.validation.serving.instances import deployment_problems
+from mig_opt.validation.serving.deployments import deployment_problems
 
 FIRST_PORT = 8000
 """Port of the first service; those of servers begin behind :data:`MOST_SERVICES`."""

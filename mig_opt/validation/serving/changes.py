@@ -26,7 +26,7 @@ from mig_opt.validation.placed import (
     placement_problems,
     time_problems,
 )
-from mig_opt.validation.serving.instances import check_change
+from mig_opt.validation.serving.deployments import check_change
 from mig_opt.validation.violations import ChangeViolationCode as Code
 from mig_opt.validation.violations import Verdict, Violation
 
