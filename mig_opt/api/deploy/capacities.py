@@ -57,7 +57,7 @@ class _Way(NamedTuple):
 class CapacityTables:
     """Capacities under a promise, with a correction for each service by which they are multiplied.
 
-    Each service has an instance that keeps the promise at some rate (:mod:`mig_opt.api.deploy.unkept`).
+    Each service has an instance that keeps the promise at some rate (:mod:`mig_opt.api.deploy.trials`).
     """
 
     def __init__(self, demand: Demand, promise: Promise) -> None:

@@ -16,8 +16,7 @@ from mig_opt.api.deploy.capacities import CapacityTables, usable
 from mig_opt.api.deploy.day_changes import Changes
 from mig_opt.api.deploy.day_search import DaySearch, run_method, serving_alone
 from mig_opt.api.deploy.deployment import check_size, why_too_many
-from mig_opt.api.deploy.trials import PromiseTrials
-from mig_opt.api.deploy.unkept import refusal, unpromised
+from mig_opt.api.deploy.trials import PromiseTrials, refusal, unpromised
 from mig_opt.errors import problems_of
 from mig_opt.method.control import Control, Limits, run
 from mig_opt.method.options import RunKeywords, run_options

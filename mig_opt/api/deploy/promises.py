@@ -16,8 +16,7 @@ from typing import Any
 
 from mig_opt.api.deploy.capacities import CapacityTables, usable
 from mig_opt.api.deploy.deployment import check_size, deploy, why_too_many, wrong_deployments
-from mig_opt.api.deploy.trials import PromiseTrials
-from mig_opt.api.deploy.unkept import refusal, unpromised
+from mig_opt.api.deploy.trials import PromiseTrials, refusal, unpromised
 from mig_opt.errors import InputError, problems_of
 from mig_opt.method.control import Control, run
 from mig_opt.method.options import RunOptions, run_options

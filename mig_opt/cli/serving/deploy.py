@@ -251,7 +251,7 @@ def _reasons(demand: Demand, result: DeploymentResult) -> list[str]:
     """Return why there is no deployment: a line for each service that cannot be served, or what was proven or tried."""
     from mig_opt.api.deploy import why_unservable
     from mig_opt.api.deploy.promises import PromiseResult
-    from mig_opt.api.deploy.unkept import why_unkept
+    from mig_opt.api.deploy.trials import why_unkept
 
     promise = result.promise if isinstance(result, PromiseResult) else None
     lines = why_unservable(demand) if promise is None else why_unkept(demand, promise)

@@ -11,8 +11,7 @@ from documents import refused
 from mig_opt import Arrivals, Day, Deployment, Point, ProfileTable, RateTable, Segment, Status, deploy, load
 from mig_opt.api.deploy.days import DayPromiseResult, deploy_day, deploy_day_with_promise
 from mig_opt.api.deploy.promises import deploy_with_promise
-from mig_opt.api.deploy.trials import PromiseTrials
-from mig_opt.api.deploy.unkept import why_unkept
+from mig_opt.api.deploy.trials import PromiseTrials, why_unkept
 from mig_opt.serving.demand import Demand, GpuPool, Service, SloRule
 from mig_opt.simulation.serving import capacity
 from mig_opt.simulation.serving.capacity import SERVERS, Promise, held_rate, pool_capacity
