@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from itertools import accumulate
 
-from mig_opt.api.defragment.problem import FleetMasks, Relocation
+from mig_opt.api.defragment.problem import FleetMasks, Masks, Relocation, relocated
 from mig_opt.gpu.geometry import NumberedPlace, members
 
 
@@ -16,7 +16,7 @@ def emptying_moves(fleet: FleetMasks, most_moves: int | None) -> list[Relocation
     """
     nodes = fleet.nodes or tuple(range(len(fleet.masks)))
     units = _units(fleet)
-    masks, moves = list(fleet.masks), list[Relocation]()
+    masks, moves = fleet.masks, list[Relocation]()
     closed: set[int] = set()
     for unit in sorted(units, key=lambda unit: _weight(fleet, units[unit])):
         gpus = units[unit]
@@ -28,9 +28,7 @@ def emptying_moves(fleet: FleetMasks, most_moves: int | None) -> list[Relocation
             continue
         moves += found
         closed.add(unit)
-        for source, target in found:
-            masks[source[0]] ^= 1 << source[1]
-            masks[target[0]] |= 1 << target[1]
+        masks = relocated(masks, found)
     return moves
 
 
@@ -73,7 +71,7 @@ def _weight(fleet: FleetMasks, gpus: list[int]) -> int:
     return sum(fleet.weights.get((gpu, place), 1) for gpu in gpus for place in members(fleet.masks[gpu]))
 
 
-def _emptied(fleet: FleetMasks, masks: list[int], gpus: list[int], targets: list[int]) -> list[Relocation] | None:
+def _emptied(fleet: FleetMasks, masks: Masks, gpus: list[int], targets: list[int]) -> list[Relocation] | None:
     """Return migrations that empty some GPUs; None if there is no room for all of their instances."""
     geometry, now = fleet.geometry, dict(enumerate(masks))
     sources: list[NumberedPlace] = [(gpu, place) for gpu in gpus for place in members(masks[gpu])]
