@@ -8,8 +8,8 @@ tasks leave the kind that ends last, fewer and fewer, until no schedule ends ear
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from functools import wraps
+from collections.abc import Callable, Sequence
+from functools import cache, wraps
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Schedule, on_gpus
@@ -46,7 +46,7 @@ class _Division:
         self._batch, self._control, self._method = batch, control, method
         self._kinds = list(batch.kinds)
         self._load = [[_least_load(batch, task, kind) for kind in self._kinds] for task in range(len(batch.tasks))]
-        self._known: dict[tuple[int, frozenset[int]], Schedule | None] = {}
+        self._schedule = cache(self._made)  # once for the same tasks on a kind
 
     def run(self) -> None:
         """Divide, plan, and divide better until nothing is gained."""
@@ -65,16 +65,13 @@ class _Division:
                     kind_of, best, improved = moved, ends, True
                     break
 
-    def _loads(self, kind_of: Sequence[int]) -> list[float]:
-        return [
-            sum(load[kind] for load, at in zip(self._load, kind_of, strict=True) if at == kind)
-            for kind in range(len(self._kinds))
-        ]
-
     def _balanced(self) -> list[int]:
         """Return the kind of each task, so that the largest load of a kind is small."""
         kind_of = [min(range(len(load)), key=load.__getitem__) for load in self._load]
-        loads = self._loads(kind_of)
+        loads = [
+            sum(load[kind] for load, at in zip(self._load, kind_of, strict=True) if at == kind)
+            for kind in range(len(self._kinds))
+        ]
         while True:
             longest = max(range(len(loads)), key=loads.__getitem__)
             found = [
@@ -125,19 +122,14 @@ class _Division:
             self._control.report_plan(Schedule(runs, tuple(sorted(operations, key=lambda each: each.begin))))
         return [_NEVER if schedule is None else schedule.makespan for schedule in schedules]
 
-    def _schedule(self, kind: int, tasks: Collection[int]) -> Schedule | None:
+    def _made(self, kind: int, tasks: frozenset[int]) -> Schedule | None:
         """Return the schedule of some tasks on a kind; None if none was found in the time."""
-        key = kind, frozenset(tasks)
-        if key not in self._known:
-            plan: Schedule | None = Schedule((), ())
-            if tasks:
-                control = Control[Schedule](RunOptions(**self._control.inner()))
-                self._method(self._batch.of_kind(self._kinds[kind], sorted(tasks)), control)
-                self._control.spend(control.clock if control.deterministic else 0.0)
-                gpus = self._batch.kinds[self._kinds[kind]]
-                plan = control.plan and on_gpus(control.plan, dict(enumerate(gpus)))
-            self._known[key] = plan
-        return self._known[key]
+        if not tasks:
+            return Schedule((), ())
+        control = Control[Schedule](RunOptions(**self._control.inner()))
+        self._method(self._batch.of_kind(self._kinds[kind], sorted(tasks)), control)
+        self._control.spend(control.clock if control.deterministic else 0.0)
+        return control.plan and on_gpus(control.plan, dict(enumerate(self._batch.kinds[self._kinds[kind]])))
 
 
 def _least_load(batch: Batch, task: int, kind: GpuModel) -> float:

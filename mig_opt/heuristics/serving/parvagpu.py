@@ -64,12 +64,32 @@ def optimize(
     may come back to it. A segment of a service without small options moves as it is; no service falls below the
     replicas that it needs. After every step the GPUs serve as much as before. ``needs`` are by service.
     """
-    optimization = _Optimization(gpus, needs)
+    divisible = {name for name, need in needs.items() if any(option.point.size in SMALL for option in need.options)}
+    counts = Counter(segment.service for segment in gpus.segments())
+    # Requests per second that a service has lost; below zero what it has been given too much.
+    released: defaultdict[int, float] = defaultdict(float)
     for index in range(len(gpus) - 1, -1, -1):
         if control.expired:
             return
-        if gpus.on(index) and is_fragmented(gpus, index, threshold):
-            optimization.take_apart(index)
+        if not gpus.on(index) or not is_fragmented(gpus, index, threshold):
+            continue
+        queue: list[PlannedSegment] = []
+        divided: dict[int, None] = {}  # a set in the order of the segments
+        for segment in gpus.clear(index):
+            if segment.service not in divisible:
+                queue.append(segment)
+                continue
+            divided[segment.service] = None
+            counts[segment.service] -= 1
+            released[segment.service] += segment.option.point.throughput
+        for service in divided:
+            options = list(small_segments(needs[service], released[service]))
+            smallest = needs[service].options[0]  # a small one, as the service is divisible
+            options += [smallest] * (needs[service].replicas - counts[service] - len(options))
+            counts[service] += len(options)
+            released[service] -= sum(option.point.throughput for option in options)
+            queue += [PlannedSegment(service, option) for option in options]
+        put_all(gpus, queue)
 
 
 def is_fragmented(gpus: FilledGpus, index: int, threshold: int = THRESHOLD) -> bool:
@@ -78,37 +98,3 @@ def is_fragmented(gpus: FilledGpus, index: int, threshold: int = THRESHOLD) -> b
     The threshold is in compute slices of an A100, which has seven; other GPUs have the same share of theirs.
     """
     return gpus.compute_slices(index) * 7 < threshold * gpus.gpu.compute_slices
-
-
-class _Optimization:
-    def __init__(self, gpus: FilledGpus, needs: Mapping[int, Need]) -> None:
-        self._rack, self._needs = gpus, needs
-        self._divisible = {
-            service for service, need in needs.items() if any(option.point.size in SMALL for option in need.options)
-        }
-        self._counts = Counter(segment.service for segment in gpus.segments())
-        # Requests per second that a service has lost; below zero what it has been given too much.
-        self._released: defaultdict[int, float] = defaultdict(float)
-
-    def take_apart(self, index: int) -> None:
-        queue: list[PlannedSegment] = []
-        divided: dict[int, None] = {}  # a set in the order of the segments
-        for segment in self._rack.clear(index):
-            if segment.service not in self._divisible:
-                queue.append(segment)
-                continue
-            divided[segment.service] = None
-            self._counts[segment.service] -= 1
-            self._released[segment.service] += segment.option.point.throughput
-        for service in divided:
-            queue += self._replacements(self._needs[service])
-        put_all(self._rack, queue)
-
-    def _replacements(self, need: Need) -> list[PlannedSegment]:
-        service = need.service
-        options = list(small_segments(need, self._released[service]))
-        smallest = need.options[0]  # a small one, as the service is divisible
-        options += [smallest] * (need.replicas - self._counts[service] - len(options))
-        self._counts[service] += len(options)
-        self._released[service] -= sum(option.point.throughput for option in options)
-        return [PlannedSegment(service, option) for option in options]

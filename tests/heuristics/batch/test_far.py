@@ -19,7 +19,7 @@ from mig_opt.batch.timing import PlannedInstance
 from mig_opt.heuristics.batch.far import best_plans, best_published, far, far_printed, far_published, far_unrefined
 from mig_opt.heuristics.batch.far.concatenation import EndState, far_behind
 from mig_opt.heuristics.batch.far.refinement import Reading, Refinement
-from mig_opt.heuristics.batch.far.repartitioning import AllocationFamily, Repartitioning
+from mig_opt.heuristics.batch.far.repartitioning import AllocationFamily, Repartitioning, RepartitionPlan
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
 from mig_opt.validation import validate
@@ -35,8 +35,8 @@ def unskipped(batch: Batch) -> Schedule:
     """The schedule of phases 1 and 2 if every allocation is planned to its end."""
     control, least = Control[Schedule](), inf
     for family in families(batch):
-        plan = Repartitioning(batch).plan(family)
-        if plan is not None and plan.makespan < least:
+        plan = RepartitionPlan(Repartitioning(batch), family)
+        if plan.makespan < least:
             least = plan.makespan
             control.report_plan(plan.schedule())
     return control.plan
@@ -131,7 +131,7 @@ def test_plans_know_their_makespan(batch: Batch) -> None:
     """The search decides by the makespan that comes out, but for destructions that are removed in the end."""
     repartitioning = Repartitioning(batch)
     for family in families(batch):
-        plan = repartitioning.plan(family)
+        plan = RepartitionPlan(repartitioning, family)
         schedule = plan.schedule()
         assert validate(batch, schedule).violations == ()
         assert plan.makespan >= schedule.makespan - EPS

@@ -98,7 +98,7 @@ def best_plans(batch: Batch, control: Control[Schedule], *, kept: float = 0.0) -
     ``kept`` seconds of the time limit are left over, if there are more than some hundred tasks: fewer take no time.
     """
     found: list[RepartitionPlan] = []
-    for plan in _shorter_plans(batch, control, Repartitioning(batch).plan, kept):
+    for plan in _shorter_plans(batch, control, partial(RepartitionPlan, Repartitioning(batch)), kept):
         found.append(plan)
         control.report_plan(plan.schedule())
     return found[: -_MAX_STARTS - 1 : -1]
@@ -122,7 +122,7 @@ def _published(batch: Batch, control: Control[Schedule]) -> Refinement | None:
 def _shorter_plans(
     batch: Batch,
     control: Control[Schedule],
-    plan_of: Callable[[AllocationFamily, float], _Plan | None],
+    plan_of: Callable[[AllocationFamily, float], _Plan],
     kept: float = 0.0,
 ) -> Iterator[_Plan]:
     """Go through the allocations, and yield each plan that is shorter than all before.
@@ -139,7 +139,7 @@ def _shorter_plans(
         if family.longest < least:
             control.spend(plan_seconds)
             plan = plan_of(family, least)
-            if plan is not None and plan.makespan < least:
+            if plan.makespan < least:
                 least = plan.makespan
                 yield plan
         late = len(batch.tasks) > _MAX_TASKS_UNLIMITED and control.remaining is not None and control.remaining <= kept

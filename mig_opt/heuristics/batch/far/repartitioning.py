@@ -148,19 +148,14 @@ class Repartitioning:
         where = {(node.gpu, node.placement.shape): at for at, node in enumerate(self.nodes)}
         self.live = {where[live.gpu, live.placement.shape]: live for live in live_instances(batch)}
 
-    def plan(self, family: AllocationFamily, stop_at: float = float("inf")) -> RepartitionPlan | None:
-        """Run Algorithm 1 on the current allocation of ``family``.
-
-        Returns None as soon as it is certain that the makespan will be ``stop_at`` seconds or more.
-        """
-        plan = RepartitionPlan(self, family)
-        return plan if plan.run(stop_at) else None
-
 
 class RepartitionPlan:
-    """One run of Algorithm 1, and the decisions that it took."""
+    """One run of Algorithm 1 on the current allocation of a family, and the decisions that it took.
 
-    def __init__(self, repartitioning: Repartitioning, family: AllocationFamily) -> None:
+    It ends early, with a longer makespan than ``stop_at`` seconds, once it is certain that this will be so.
+    """
+
+    def __init__(self, repartitioning: Repartitioning, family: AllocationFamily, stop_at: float = float("inf")) -> None:
         # Seconds, with every destruction that the algorithm spends; the schedule may do without some and be shorter.
         self.makespan = 0.0
         self._batch = repartitioning.batch
@@ -180,11 +175,8 @@ class RepartitionPlan:
         self._turns = len(self._heap)
         # Of the nodes that wait for live instances below them: the time at which their place is clear but for those.
         self._waiting: dict[int, float] = {}
-
-    def run(self, stop_at: float) -> bool:
-        """Take all decisions; return False if the makespan is certain to reach ``stop_at``."""
         heapq.heapify(self._heap)
-        while self._heap:
+        while self._heap and self.makespan <= stop_at:
             now, _, at = self._heap[0]
             if self._pending[self._nodes[at].kind]:
                 if not self._any_live or not self._wait(now, at):
@@ -193,9 +185,6 @@ class RepartitionPlan:
                 heapq.heappop(self._heap)
                 if any(self._pending[kind] for kind in self._nodes[at].kinds_below):
                     self._split(now, at)
-            if self.makespan > stop_at:
-                return False
-        return self.makespan < stop_at
 
     def schedule(self) -> Schedule:
         """Return the schedule of the decisions."""
