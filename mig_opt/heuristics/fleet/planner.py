@@ -17,11 +17,10 @@ from mig_opt.gpu.geometry import GpuState
 from mig_opt.heuristics.fleet.plans.calibration import Calibration
 from mig_opt.heuristics.fleet.plans.choice import Backfilling, Choice, Fairness, JobChooser
 from mig_opt.heuristics.fleet.plans.list_decoder import Objective
-from mig_opt.heuristics.fleet.plans.outlook import Coming, Stakes
 from mig_opt.heuristics.fleet.plans.plan import Plan
 from mig_opt.heuristics.fleet.plans.problem import PlanningProblem, WaitingJob, placement_arrays
 from mig_opt.heuristics.fleet.plans.rollouts import CarriedOut, Rollouts, value_of
-from mig_opt.heuristics.fleet.plans.search import Effort, PlanSearch, PriorityList
+from mig_opt.heuristics.fleet.plans.search import Coming, Effort, PlanSearch, PriorityList, Stakes
 from mig_opt.method.options import run_options
 from mig_opt.method.registry import METHODS, methods
 from mig_opt.rules.vocabulary import Moment, Number, Seconds, Share, Whole
@@ -59,12 +58,12 @@ class Planner(ConfigurablePolicy):
     not arrived. A plan is made when jobs arrive (those of one moment together), when a run ends (where many jobs wait
     for many GPUs, only if its end was not expected), and when less than half of a plan for a part of the queue is left.
     Orders of all jobs that wait say which are planned first, and when all can have ended
-    (:mod:`mig_opt.heuristics.fleet.plans.outlook`). The plan is the best that simulated annealing finds over order and
-    profiles of these jobs (:mod:`mig_opt.heuristics.fleet.plans.list_decoder`). While all goes as planned, only a
-    better plan replaces the one that is being carried out; and where what a simple scheduler would come to is better,
-    that one is followed (:mod:`mig_opt.heuristics.fleet.plans.rollouts`). Where jobs have declared times it learns how
-    far these are from the true ones, and where they say too little, each job begins as soon as there is room for it
-    (:class:`mig_opt.heuristics.fleet.plans.choice.Backfilling`).
+    (:func:`mig_opt.heuristics.fleet.plans.search.outlook_of`). The plan is the best that simulated annealing finds over
+    order and profiles of these jobs (:mod:`mig_opt.heuristics.fleet.plans.list_decoder`). While all goes as planned,
+    only a better plan replaces the one that is being carried out; and where what a simple scheduler would come to is
+    better, that one is followed (:mod:`mig_opt.heuristics.fleet.plans.rollouts`). Where jobs have declared times it
+    learns how far these are from the true ones, and where they say too little, each job begins as soon as there is room
+    for it (:class:`mig_opt.heuristics.fleet.plans.choice.Backfilling`).
 
     Parameters
     ----------

@@ -14,8 +14,8 @@ from mig_opt import Job, Simulation, Trace, generate_batch, generate_trace, get_
 from mig_opt.heuristics.fleet.planner import Planner
 from mig_opt.heuristics.fleet.plans import search
 from mig_opt.heuristics.fleet.plans.choice import Choice
-from mig_opt.heuristics.fleet.plans.outlook import Coming
 from mig_opt.heuristics.fleet.plans.problem import PlanningProblem
+from mig_opt.heuristics.fleet.plans.search import Coming
 from mig_opt.simulation import Cluster, check_log
 
 run = partial(run_policy, "planner")

@@ -1,7 +1,11 @@
-"""Search for the best plan: the schedule of an exact method, and lists of jobs improved by simulated annealing."""
+"""Search for the best plan: the schedule of an exact method, and lists of jobs improved by simulated annealing.
+
+Before it comes an outlook: orders of all jobs that wait, long and short, and when the last of them would end by these.
+"""
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Iterable, Iterator
@@ -14,6 +18,8 @@ from mig_opt.batch.bounds import best_lower_bound
 from mig_opt.batch.schedule import Schedule
 from mig_opt.heuristics.fleet.plans.list_decoder import (
     AnnealingLimits,
+    DecoderProblem,
+    Floats,
     Integers,
     JobList,
     Objective,
@@ -23,16 +29,19 @@ from mig_opt.heuristics.fleet.plans.list_decoder import (
     decode_each,
     plan_value,
 )
-from mig_opt.heuristics.fleet.plans.outlook import Coming, Outlook, Stakes, simple_lists
 from mig_opt.heuristics.fleet.plans.plan import Plan, PlannedRun, plan_by_schedule, plan_in_order
 from mig_opt.heuristics.fleet.plans.problem import PlanningProblem
 from mig_opt.method.control import Control, call
 from mig_opt.method.options import RunOptions
 from mig_opt.method.registry import get_method
 
+AREA_WEIGHTS = (1.0, 0.5, 0.0)
+"""Weights of areas in the simple lists."""
+
 # Placements that are compared in one annealing; with many jobs and GPUs there are fewer rounds.
 _MAX_PLACEMENTS_COMPARED = 2_000_000
 _ANY_END_S = 1e300  # second that every end is before
+_MARGINS = (0.0, 0.05, 0.1, 0.2, 0.35, 0.6)  # shares of the target by which long jobs begin earlier than just in time
 _NEGLIGIBLE_S = 1e-6  # seconds that are no reason to change a plan
 # If PCIe-bound jobs wait and more are expected, annealings with fewer rounds are left out: simple lists do as well.
 _MAX_LATER_JOBS, _MIN_ROUNDS = 1.0, 300
@@ -57,6 +66,90 @@ class Effort:
     seed: int  # seed of both
     starts: int  # number of lists from which simulated annealing starts, at most: the best ones
     ends: float = math.inf  # value of ``time.perf_counter`` at which the decision has to be there
+
+
+@dataclass(frozen=True, slots=True)
+class Coming:
+    """Knowledge and expectations beside the jobs that are looked at."""
+
+    horizon: float  # seconds before which what runs and what waits cannot be done
+    arrivals: float  # jobs expected to arrive until then
+    further: float  # seconds for which jobs that are yet to arrive are expected to keep the whole fleet busy
+    others: float = 0.0  # jobs that wait and are not looked at
+
+
+@dataclass(frozen=True, slots=True)
+class Stakes:
+    """Worth of ends to somebody, in seconds of one job of the mean weight that ends later."""
+
+    last: float  # a second by which the last job of all ends later
+    beyond: float  # besides, a second by which it ends after the target
+    tolerance: float  # share by which the target is later than the earliest last end that was found
+    tardiness: float  # seconds of the mean end that a second of the mean tardiness counts
+    balance: float | None = None  # in place of ``last`` and ``beyond``: weight of the last end, 1 less that of the mean
+
+    def objective(self, jobs: int, coming: Coming, others: float, horizon: float) -> Objective:
+        """Return the objective of a plan for some jobs, beside others that wait."""
+        later = coming.arrivals / 2 + others
+        # Later jobs fill the gaps at the end of a plan.
+        share = 1 + coming.arrivals + others
+        if self.balance is not None:
+            balance = self.balance / share
+            beyond = max(0.0, min(1.0, 2 / jobs) * self.balance - balance)
+        else:
+            balance = self.last / share / (self.last / share + jobs)
+            beyond = (1 - balance) * self.beyond / jobs
+        return Objective(balance, later, horizon, beyond, self.tardiness)
+
+
+def simple_lists(arrays: DecoderProblem, arrival: Integers) -> list[JobList]:
+    """Return the jobs as they are (short ones first), in the order of arrival, and long ones first."""
+    offsets, area = arrays.jobs.offsets, arrays.jobs.area
+    short = np.arange(len(arrival))
+    free = np.full(len(arrival), -1)
+    smallest = np.array([area[begin:end].argmin() for begin, end in itertools.pairwise(offsets.tolist())])
+    return [
+        JobList(order, modes, weight)
+        for order in (short, arrival, short[::-1].copy())
+        for modes, weight in (*((free, weight) for weight in AREA_WEIGHTS), (smallest, 1.0))
+    ]
+
+
+def outlook_of(
+    arrays: DecoderProblem, urgent: int, arrival: Integers, further: float, workspace: Workspace
+) -> tuple[float, list[tuple[JobList, PlanSums]]]:
+    """Return the least seconds until the last end in any of some orders of all jobs that wait, and these, decoded.
+
+    The first ``urgent`` jobs stay first; the others are given by length for their weight. Short jobs first is best for
+    the mean flow time, long jobs first for the makespan. In between are orders in which short jobs go first, and a long
+    one when it has to begin to end by a target: *just in time*, or earlier by some margin.
+    """
+    jobs, count = arrays.jobs, len(arrival)
+    free, begins = np.full(count, -1), jobs.offsets[:-1]
+
+    def ordered(keys: Floats, area_weight: float) -> JobList:
+        keys[:urgent] = -np.inf
+        return JobList(np.argsort(keys, kind="stable"), free, area_weight)
+
+    fastest = np.minimum.reduceat(jobs.seconds, begins)
+    best = np.minimum.reduceat(jobs.area, begins)
+    # Seconds on the size that takes least of the fleet, of equals on the fastest.
+    ample = np.where(jobs.area <= np.repeat(best, np.diff(jobs.offsets)) * (1 + 1e-9), jobs.seconds, _ANY_END_S)
+    lengths = (fastest, np.minimum.reduceat(ample, begins))
+    short = JobList(np.arange(count), free, 1.0)
+    found = decode_each(arrays, [short], workspace)
+    turns = np.empty(count)
+    turns[short.order] = workspace.begin[:count]
+    lists = [ordered(arrival.astype(float), 1.0)]
+    lists += [ordered(-length, weight) for length in lengths for weight in AREA_WEIGHTS]
+    found += decode_each(arrays, lists, workspace)
+    earliest = min(sums.last for sums in found)
+    target = (earliest if earliest < np.inf else arrays.objective.horizon) + further
+    timely = [
+        ordered(np.minimum(turns, target * (1 - margin) - length), 1.0) for margin in _MARGINS for length in lengths
+    ]
+    found += decode_each(arrays, timely, workspace)
+    return min(sums.last for sums in found), list(zip([short, *lists, *timely], found, strict=True))
 
 
 class PlanSearch:
@@ -86,10 +179,11 @@ class PlanSearch:
         ``previous`` is the list of the last search, ``current`` the plan that is being carried out, if all goes as
         planned: it is kept unless there is a better one.
         """
-        outlook = Outlook(self._arrays, len(self._urgent), self._arrival, self._coming.further, self._workspace)
-        target = outlook.earliest * (1 + self._stakes.tolerance) + self._coming.further
+        further = self._coming.further
+        earliest, lists = outlook_of(self._arrays, len(self._urgent), self._arrival, further, self._workspace)
+        target = earliest * (1 + self._stakes.tolerance) + further
         objective = self._stakes.objective(self._count, self._coming, self._coming.others, target)
-        chosen, _ = min(outlook.lists, key=lambda own: plan_value(objective, own[1]))
+        chosen, _ = min(lists, key=lambda own: plan_value(objective, own[1]))
         first = chosen.order[:most].tolist()
         left_out = self._count - len(first)
         self.complete = not left_out and not self._coming.others
