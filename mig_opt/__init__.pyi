@@ -35,7 +35,7 @@ from .errors import SolverError as SolverError
 from .errors import UnknownGpuError as UnknownGpuError
 from .errors import UnknownMethodError as UnknownMethodError
 from .files.schema import schema as schema
-from .fleet.declared_times import declare_times as declare_times
+from .fleet.disturbances import declare_times as declare_times
 from .fleet.migration_plan import DefragmentationResult as DefragmentationResult
 from .fleet.state import FleetState as FleetState
 from .fleet.state import HeldInstance as HeldInstance

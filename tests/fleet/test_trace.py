@@ -14,8 +14,7 @@ from online_worlds import traces
 from mig_opt import InputError, Job, Migration, OperationCosts, Pool, Trace, generate_trace, get_gpu, optimum, simulate
 from mig_opt.api.defragment.references import excess_fragmentation
 from mig_opt.files.fleet.traces import TRACE
-from mig_opt.fleet.declared_times import declare_times, declared_error
-from mig_opt.fleet.disturbances import Disturbances
+from mig_opt.fleet.disturbances import Disturbances, declare_times, declared_error
 from mig_opt.fleet.state import FleetState, HeldInstance
 from mig_opt.fleet.trace import Outage, batch_of, check_jobs
 from mig_opt.views.cards import report_of

@@ -170,7 +170,7 @@ class References:
 def queue_references(call: Call, done: Sequence[Simulation], time_limit: float | None) -> References:
     """Return the bounds of mean flow time and makespan, and the optima if there is a limit for them."""
     from mig_opt.fleet.bounds import trace_bounds
-    from mig_opt.fleet.declared_times import declared_error
+    from mig_opt.fleet.disturbances import declared_error
     from mig_opt.models.fleet.optimum import trace_optimum
 
     trace = done[0].trace

@@ -93,7 +93,7 @@ def simulate(
     """
     from mig_opt.cli.fleet.policies import read_policies
     from mig_opt.files.fleet.traces import write_log
-    from mig_opt.fleet.declared_times import declare_times
+    from mig_opt.fleet.disturbances import declare_times
     from mig_opt.fleet.trace import check_jobs
 
     chosen = read_policies(",".join(policy or _EXPECTED), call)
