@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from mig_opt.errors import InputError, Problem, raise_any
+from mig_opt.errors import InputError, Problem, problems_of, raise_any
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.devices import Device
 from mig_opt.gpu.model import Location, OperationCosts
@@ -196,15 +196,13 @@ def operation_costs(
         raise InputError([wrong_type("operations", operations, "OperationCosts by the names of GPUs")])
     costs = {kind.name: kind.operation_costs for kind in map(get_gpu, gpus)}
     for name, given in (operations or {}).items():
-        try:
+        path, unknown = f"operations.{name}", problems_of(get_gpu, name)
+        problems += [Problem(path, problem.message) for problem in unknown]
+        if not unknown and not isinstance(given, OperationCosts):
+            problems.append(wrong_type(path, given, "OperationCosts"))
+        elif not unknown:
             kind = get_gpu(name)
-        except InputError as error:
-            problems += [Problem(f"operations.{name}", problem.message) for problem in error.problems]
-            continue
-        if not isinstance(given, OperationCosts):
-            problems.append(wrong_type(f"operations.{name}", given, "OperationCosts"))
-            continue
-        problems += operation_problems(kind, given, f"operations.{name}")
-        costs[kind.name] = given
+            problems += operation_problems(kind, given, path)
+            costs[kind.name] = given
     raise_any(problems)
     return costs

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Unpack
 
 from mig_opt.api.change import align
-from mig_opt.errors import InputError, Problem, nearest, raise_any
+from mig_opt.errors import InputError, Problem, nearest, problems_of, raise_any
 from mig_opt.method.control import Control, call, run
 from mig_opt.method.options import RunKeywords, run_options
 from mig_opt.method.registry import AUTO, DEPLOY_METHODS, Method, get_deploy_method
@@ -232,11 +232,7 @@ def check_size(demand: Demand) -> None:
 
 def why_too_many(demand: Demand) -> str:
     """Return which rates need more segments than any deployment has; empty if none does."""
-    try:
-        check_size(demand)
-    except InputError as error:
-        return "; ".join(f"{problem.path} {problem.message}" for problem in error.problems)
-    return ""
+    return "; ".join(f"{problem.path} {problem.message}" for problem in problems_of(check_size, demand))
 
 
 def why_unservable(demand: Demand) -> list[str]:

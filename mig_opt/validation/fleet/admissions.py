@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import Problem, problems_of
 from mig_opt.fleet.admission import AcceptedJob, Admission
 from mig_opt.fleet.job import Job
 from mig_opt.fleet.trace import Trace
@@ -68,10 +68,7 @@ def too_late_jobs(trace: Trace) -> Iterator[Problem]:
 def _place_problems(trace: Trace, job: Job, entry: AcceptedJob, path: str) -> Iterator[Problem]:
     if not 0 <= entry.gpu < trace.gpus:
         yield Problem(path, f"GPU {entry.gpu} is none of the {trace.gpus} of the fleet")
-    try:
-        profile = trace.one_kind.placement(entry.profile, entry.start).profile
-    except InputError as error:
-        yield from (Problem(path, problem.message) for problem in error.problems)
-        return
-    if profile not in trace.whole_run_profiles(job):
+    wrong = problems_of(trace.one_kind.placement, entry.profile, entry.start)
+    yield from (Problem(path, problem.message) for problem in wrong)
+    if not wrong and (profile := trace.one_kind.profile(entry.profile)) not in trace.whole_run_profiles(job):
         yield Problem(path, f"{job.name!r} may not run on {profile.name}")
