@@ -84,6 +84,8 @@ class Log:
         The runs, column by column; outcomes are those of :class:`RunOutcome`.
     operation_kind, operation_gpu, operation_placement, operation_begin, operation_end : array
         The operations; kinds are indices of ``KINDS``.
+    operation_columns : tuple of array
+        These five columns.
     scheduled : array
         For each job the second at which it was first given a place; not a number if it never was.
     finished : array
@@ -93,21 +95,14 @@ class Log:
     """
 
     def __init__(self, trace: Trace, *geometries: Geometry) -> None:
-        self.trace = trace
-        self.geometries = geometries
+        self.trace, self.geometries = trace, geometries
         self.placements = tuple(placement for geometry in geometries for placement in geometry.placements)
         self._returns: dict[int, list[tuple[float, int]]] = {}
-        self.run_job = array("q")
-        self.run_gpu = array("i")
-        self.run_placement = array("h")
-        self.run_begin = array("d")
-        self.run_end = array("d")
-        self.run_outcome = array("b")
-        self.operation_kind = array("b")
-        self.operation_gpu = array("i")
-        self.operation_placement = array("h")
-        self.operation_begin = array("d")
-        self.operation_end = array("d")
+        runs = array("q"), array("i"), array("h"), array("d"), array("d"), array("b")
+        self.run_job, self.run_gpu, self.run_placement, self.run_begin, self.run_end, self.run_outcome = runs
+        self.operation_columns = array("b"), array("i"), array("h"), array("d"), array("d")
+        self.operation_kind, self.operation_gpu, self.operation_placement = self.operation_columns[:3]
+        self.operation_begin, self.operation_end = self.operation_columns[3:]
         self.scheduled = array("d", [math.nan]) * len(trace.jobs)
         self.finished = array("d", [math.nan]) * len(trace.jobs)
         self.rejected = array("d", [math.nan]) * len(trace.jobs)
@@ -131,12 +126,11 @@ class Log:
 
     def cut_operations(self, gpu: int, moment: float) -> None:
         """Forget the last operations of a GPU, those that do not end by some moment."""
-        columns = self.operation_kind, self.operation_gpu, self.operation_placement
         for index in reversed(range(len(self.operation_gpu))):
             if self.operation_gpu[index] == gpu:
                 if self.operation_end[index] <= moment:
                     break
-                for column in (*columns, self.operation_begin, self.operation_end):
+                for column in self.operation_columns:
                     del column[index]
 
     def runs(self) -> Iterator[LoggedRun]:
@@ -149,8 +143,7 @@ class Log:
     def operations(self) -> Iterator[Operation]:
         """Yield the operations in the order in which they were decided."""
         placements = self.placements
-        where = self.operation_kind, self.operation_gpu, self.operation_placement
-        for kind, gpu, index, begin, end in zip(*where, self.operation_begin, self.operation_end, strict=True):
+        for kind, gpu, index, begin, end in zip(*self.operation_columns, strict=True):
             placement = placements[index]
             yield Operation(KINDS[kind], gpu, placement.profile.name, placement.start, begin, end)
 
@@ -263,8 +256,7 @@ def joined_log(trace: Trace, parts: Sequence[TracePart], logs: Sequence[Log]) ->
         for run, placement in zip(log.runs(), log.run_placement, strict=True):
             place = part.gpus[run.gpu], first + placement
             runs.append((part.jobs[run.job], place, run.begin, run.end, run.outcome))
-        where = log.operation_kind, log.operation_gpu, log.operation_placement
-        for kind, gpu, placement, begin, end in zip(*where, log.operation_begin, log.operation_end, strict=True):
+        for kind, gpu, placement, begin, end in zip(*log.operation_columns, strict=True):
             joined.add_operation(kind, part.gpus[gpu], first + placement, begin, end)
         for name in ("scheduled", "finished", "rejected"):
             moments = getattr(joined, name)

@@ -37,14 +37,8 @@ class _Job(NamedTuple):
 _Content = frozenset[tuple[int, int]]
 """Placements and jobs of a GPU, by their numbers."""
 _Contents = tuple[_Content, ...]
-
-
-class _Step(NamedTuple):
-    """A migration in numbers, and what was there before it."""
-
-    before: _Contents
-    source: NumberedPlace
-    target: NumberedPlace
+_Step = tuple[_Contents, NumberedPlace, NumberedPlace]
+"""Contents of the GPUs before a migration, its source and its target."""
 
 
 class CrossingSearch:
@@ -122,7 +116,7 @@ class CrossingSearch:
                 key, total = self._key(after), weight + self._jobs[job].weight
                 if total < min(below, reached.get(key, math.inf)):
                     reached[key] = total
-                    self._came_from[after] = _Step(contents, source, target)
+                    self._came_from[after] = contents, source, target
                     heappush(heap, (total, steps + 1, work, after))
         self.complete = exact
         if exact and self._best is not None and below == math.inf:
@@ -163,7 +157,7 @@ class CrossingSearch:
         path, contents = list[_Step](), self._best
         while (step := self._came_from[contents]) is not None:
             path.append(step)
-            contents = step.before
+            contents = step[0]
         there = {(held.gpu, held.profile, held.start): held for held in self._state.instances}
         found = []
         for _, (gpu, place), (to_gpu, to_place) in reversed(path):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.schedule import Schedule
@@ -60,15 +59,6 @@ def speedups_of(task: Task, profiles: Sequence[Profile]) -> list[float | None]:
     return [None if (seconds := task.time_on(profile)) is None else reference / seconds for profile in profiles]
 
 
-@dataclass(slots=True)
-class _State:
-    """Some instances of a partition, whatever their places."""
-
-    moves: list[tuple[int, int]]  # profiles that can be added, and the states with them
-    # for each profile where its instances are in the first partition that has them all
-    placements: dict[int, list[Placement]]
-
-
 class PartitionChoices:
     """The partitions of a GPU, and the best one for given tasks."""
 
@@ -81,7 +71,9 @@ class PartitionChoices:
         self.most = max(map(len, partitions))  # instances of the partition that has most
         index = {profile: at for at, profile in enumerate(self.profiles)}
         numbers: dict[tuple[int, ...], int] = {}
-        self._states: list[_State] = []
+        # By the number of a state, which is some instances of a partition, whatever their places: profiles that can be
+        # added and the states with them; for each profile where its instances are in the first partition with them all.
+        self._placements: list[dict[int, list[Placement]]] = []
         for partition in partitions:
             places: dict[int, list[Placement]] = {}
             for placement in partition:
@@ -89,13 +81,14 @@ class PartitionChoices:
             most = (len(places.get(profile, ())) for profile in range(len(self.profiles)))
             for counts in itertools.product(*(range(count + 1) for count in most)):
                 if counts not in numbers:
-                    numbers[counts] = len(self._states)
-                    self._states.append(_State([], places))
+                    numbers[counts] = len(self._placements)
+                    self._placements.append(places)
+        self._moves = [list[tuple[int, int]]() for _ in numbers]
         for counts, number in numbers.items():
             for profile in range(len(self.profiles)):
                 more = tuple(count + (at == profile) for at, count in enumerate(counts))
                 if more in numbers:
-                    self._states[number].moves.append((profile, numbers[more]))
+                    self._moves[number].append((profile, numbers[more]))
         self._empty = numbers[(0,) * len(self.profiles)]
 
     def best(self, speedups: Sequence[Sequence[float | None]]) -> list[Placement]:
@@ -111,7 +104,7 @@ class PartitionChoices:
         for row in speedups:
             reached: dict[int, float] = {}
             for state, value in values.items():
-                for profile, more in self._states[state].moves:
+                for profile, more in self._moves[state]:
                     speedup = row[profile]
                     if speedup is not None and value + speedup > reached.get(more, 0.0) * _TIE_FACTOR:
                         reached[more] = value + speedup
@@ -125,5 +118,5 @@ class PartitionChoices:
         while state != self._empty:
             state, profile = came[state]
             profiles.append(profile)
-        free = {profile: iter(places) for profile, places in self._states[end].placements.items()}
+        free = {profile: iter(places) for profile, places in self._placements[end].items()}
         return [next(free[profile]) for profile in reversed(profiles)]

@@ -6,22 +6,13 @@ From *An Online Fragmentation-Aware Scheduler for Managing GPU-Sharing Workloads
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from mig_opt.gpu.geometry import GpuState, Option, members
 from mig_opt.heuristics.fleet.queues import QueueingPolicy
 from mig_opt.rules.vocabulary import Share
 from mig_opt.simulation.fleet.cluster import Cluster
 from mig_opt.simulation.fleet.instances import GpuStates
-
-
-class _Move(NamedTuple):
-    """Migration within a GPU: fragmentation cost afterwards, True if it creates an instance, placements."""
-
-    cost: int
-    creates: bool
-    source: int
-    target: int
 
 
 @dataclass(kw_only=True, eq=False)
@@ -61,7 +52,7 @@ class FragmentationAware(QueueingPolicy):
         """Prepare for :meth:`migrate_to_repair` on a fleet."""
         self._compute = fleet.geometry.gpu.compute_slices
         self._most_loaded = fleet.ranking(self._source_key)
-        self._moves: dict[GpuState, list[_Move]] = {}
+        self._moves: dict[GpuState, list[tuple[int, bool, int, int]]] = {}
 
     def lazy(self, state: GpuState) -> bool:
         """Return True if a GPU in this state is lazy."""
@@ -95,20 +86,23 @@ class FragmentationAware(QueueingPolicy):
 
     def _within_gpu(self, fleet: GpuStates, gpu: int) -> bool:
         """Migrate the job within a busy GPU that lowers its fragmentation most; return False if there is none."""
-        for move in self._moves_within(fleet.states[gpu]):
-            job = fleet.job_at(gpu, move.source)
+        for _cost, _creates, source, target in self._moves_within(fleet.states[gpu]):
+            job = fleet.job_at(gpu, source)
             assert job is not None
             if fleet.movable(job):
-                fleet.migrate(job, gpu, move.target)
+                fleet.migrate(job, gpu, target)
                 return True
         return False
 
-    def _moves_within(self, state: GpuState) -> list[_Move]:
-        """Return the migrations within a GPU that lower its fragmentation, the best first."""
+    def _moves_within(self, state: GpuState) -> list[tuple[int, bool, int, int]]:
+        """Return the migrations within a GPU that lower its fragmentation, the best first.
+
+        Each is the cost of fragmentation afterwards, True if it creates an instance, and the two placements.
+        """
         if state not in self._moves:
             geometry = state.geometry
             self._moves[state] = sorted(
-                _Move(cost, option.creates, source, option.placement)
+                (cost, option.creates, source, option.placement)
                 for source in members(state.busy)
                 for option in self.options(state, geometry.profile_of[source])
                 for cost in [geometry.usage(state.busy ^ 1 << source | 1 << option.placement).cost]

@@ -69,7 +69,7 @@ class Policy(Protocol):
         return
 
     def woken(self, cluster: Cluster, tag: int) -> None:
-        """Act at a time for which the policy asked by :meth:`Cluster.wake`."""
+        """Act at a time for which the policy asked by ``cluster.wake``."""
         return
 
 

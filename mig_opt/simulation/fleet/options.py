@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args, get_origin
 from mig_opt.errors import Problem, nearest, raise_any
 from mig_opt.method.registry import Method
 from mig_opt.rules import checked_value, hints_of, parts_of, wrong_choice, wrong_flag
-from mig_opt.simulation.fleet.cluster import Cluster, Policy
+from mig_opt.simulation.fleet.cluster import Policy
 from mig_opt.texts import number_in
 
 
@@ -22,12 +22,6 @@ class ConfigurablePolicy(Policy):
     InputError
         With every problem of the options.
     """
-
-    def gpu_returned(self, cluster: Cluster, gpu: int) -> None:
-        """Do nothing: a scheduler without records of GPUs uses it when it is asked next."""
-
-    def woken(self, cluster: Cluster, tag: int) -> None:
-        """Do nothing: most schedulers ask for no wake-up."""
 
     def __post_init__(self) -> None:
         raise_any(self.option_problems())
