@@ -82,10 +82,7 @@ class Planner:
         # as given; shortest paths within GPUs count migrations, whatever their weights
         self._within = within or len(fleet.masks) == 1
         self.fleet = fleet = dataclasses.replace(fleet, weights={}) if self._within else fleet
-        self.goal = goal
-        self._most_moves = most_moves
-        self._limits = limits
-        self._report = report
+        self.goal, self._most_moves, self._limits, self._report = goal, most_moves, limits, report
         cost, least_cost = goal.cost(fleet, fleet.masks), 0
         if goal.free:
             least_cost = max(fleet.used(fleet.pinned), least_used(fleet, most_moves))

@@ -20,9 +20,7 @@ class BreadthFirstSearch:
     """
 
     def __init__(self, fleet: FleetMasks, goal: DefragmentationGoal, least_cost: int) -> None:
-        self._fleet = fleet
-        self._goal = goal
-        self._least_cost = least_cost
+        self._fleet, self._goal, self._least_cost = fleet, goal, least_cost
         # by GPU what it keeps and its node, where nodes are told apart
         self._kinds = list(zip(fleet.pinned, fleet.nodes or (0,) * len(fleet.masks), strict=True))
         interchangeable: dict[tuple[int, int], list[int]] = defaultdict(list)

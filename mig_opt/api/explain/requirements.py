@@ -79,8 +79,7 @@ class Requirements:
     """
 
     def __init__(self, batch: Batch, target: float) -> None:
-        self.batch = batch
-        self.target = target
+        self.batch, self.target = batch, target
         are = "is" if batch.gpus == 1 else "are"
         self.gpus = Requirement(RequirementKind.GPUS, "gpus", f"there {are} {batch.label}", "with more GPUs")
         self.operations = tuple(_operations(batch))

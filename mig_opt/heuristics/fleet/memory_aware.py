@@ -58,8 +58,7 @@ class MemoryForecast:
 
     def __init__(self, *, last: float = 1.0, tolerance: float = 0.05) -> None:
         self.peak = 0.0  # GB that the job is predicted to need; what it has used until there are three iterations
-        self._last = last
-        self._tolerance = tolerance
+        self._last, self._tolerance = last, tolerance
         self._line = LinearFit()
         self._used = 0.0
         self._steady = 0

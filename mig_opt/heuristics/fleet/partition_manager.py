@@ -44,11 +44,8 @@ class PartitionManager:
     """
 
     def __init__(self, cluster: Cluster, *, folding: bool, slowdown_limit: float | None, warps: bool = False) -> None:
-        self._cluster = cluster
-        self._geometry = cluster.geometry
-        self._folding = folding
-        self._warps = warps
-        self._slowdown_limit = slowdown_limit
+        self._cluster, self._geometry = cluster, cluster.geometry
+        self._folding, self._slowdown_limit, self._warps = folding, slowdown_limit, warps
         gpu = cluster.trace.one_kind
         self._pools = tuple(gpu.profiles_of(profiles) for profiles in ("base", "double-memory"))
         self._reachability = Reachability(self._geometry)

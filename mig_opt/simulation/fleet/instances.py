@@ -34,8 +34,7 @@ class Ranking(Generic[_State, Query]):
     def __init__(self, states: Sequence[_State], key: Callable[[_State, Query], int | None]) -> None:
         self.changed: set[int] = set()
         """GPUs whose state may be another than when the ranking was last asked."""
-        self._states = states
-        self._key = key
+        self._states, self._key = states, key
         # By query: the heap, the entry of each GPU, and those of states without the number of a GPU.
         self._orders: dict[Query, tuple[list[int], list[int], dict[_State, int]]] = {}
 

@@ -94,8 +94,7 @@ class Router(Arrivals):
     """
 
     def __init__(self, clusters: Sequence[Cluster], jobs: Sequence[Sequence[int]], *, offering: bool = True) -> None:
-        self.clusters = clusters
-        self._offering = offering
+        self.clusters, self._offering = clusters, offering
         self._places = heapq.merge(*(_places(*part) for part in zip(clusters, range(len(jobs)), jobs, strict=True)))
         self._next = next(self._places, None)
         self.arrival = math.inf if self._next is None else self._next.arrival

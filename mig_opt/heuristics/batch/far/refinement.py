@@ -61,9 +61,7 @@ class _Gpu:
     """The instances of one GPU with their tasks, shortest first, and the times that follow."""
 
     def __init__(self, timeline: GpuTimeline, tasks: list[list[Entry]], reading: Reading) -> None:
-        self.timeline = timeline
-        self.tasks = tasks
-        self.reading = reading
+        self.timeline, self.tasks, self.reading = timeline, tasks, reading
         self.retime([sum(seconds for seconds, _ in entries) for entries in tasks])
 
     def retime(self, loads: list[float], times: Times | None = None) -> None:

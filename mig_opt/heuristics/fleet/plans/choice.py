@@ -79,8 +79,7 @@ class JobChooser:
     """Choice of waiting jobs of a simulation."""
 
     def __init__(self, fairness: Fairness, calibration: Calibration) -> None:
-        self._fairness = fairness
-        self._calibration = calibration
+        self._fairness, self._calibration = fairness, calibration
         self._learnt = 0
         self._known: dict[int, _Known] = {}
         # profiles of jobs, each with its share of a GPU and the declared seconds
@@ -208,8 +207,7 @@ class Backfilling:
         self._rules = FragmentationAware(backfill=True, patience=None, load_balancing=cluster.trace.gpus > 1)
         self._rules.watch(cluster)
         self._ranking = cluster.ranking(self._rules.key)
-        self._calibration = calibration
-        self._chooser = chooser
+        self._calibration, self._chooser = calibration, chooser
         # The declared seconds by size, as long as they are those of all jobs.
         self._declared: dict[int, float] = {}
         self._alike = True

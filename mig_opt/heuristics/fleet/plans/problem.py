@@ -71,9 +71,7 @@ class PlanningProblem:
         gpus: Sequence[int],
         calibration: Calibration,
     ) -> None:
-        self.cluster = cluster
-        self._calibration = calibration
-        self.placements = placements
+        self.cluster, self._calibration, self.placements = cluster, calibration, placements
         self.jobs = list(jobs)
         self.gpus = list(gpus)
         self.now = cluster.now
