@@ -80,9 +80,8 @@ class Baskets(QueueingPolicy):
         # Of the GPUs with small jobs the most fragmented one first, and that with least room for another one.
         self._fragmented = cluster.ranking(self._fragmented_key)
         self._fullest = cluster.ranking(self._fullest_key)
+        self._next_look = -math.inf
         super().begin(cluster)
-        if self.consolidate_s is not None:
-            cluster.wake(cluster.now + self.consolidate_s)
 
     def key(self, state: GpuState, profile: int) -> int | None:
         """Return 0 for a GPU of the job's basket with room, 1 for one without jobs."""
@@ -97,18 +96,32 @@ class Baskets(QueueingPolicy):
                 basket.discard(gpu)
 
     def woken(self, cluster: Cluster, tag: int) -> None:
-        """Consolidate, and serve the queue."""
-        assert self.consolidate_s is not None
+        """Consolidate, and serve the queue; look again if anything may be otherwise then without another event."""
+        actions, settled = cluster.actions, True
         for gpu in sorted(self._baskets[False]):
-            if len(jobs := cluster.jobs_on(gpu)) == 1 and cluster.movable(jobs[0]):
+            jobs = cluster.jobs_on(gpu)
+            settled &= all(map(cluster.movable, jobs))
+            if len(jobs) == 1 and cluster.movable(jobs[0]):
                 (place,) = members(cluster.states[gpu].busy)
                 profile = cluster.geometry.profile_of[place]
                 target = self._fullest.first(profile, gpu.__ne__)
                 if target is not None:
                     cluster.migrate(jobs[0], target, self.pick(cluster.states[target], profile))
                     self.released(cluster, jobs[0], gpu, place)
-        self.serve(cluster)
-        cluster.wake(cluster.now + self.consolidate_s)
+        super().serve(cluster)
+        if not settled or cluster.actions > actions:
+            self._look_later(cluster)
+
+    def serve(self, cluster: Cluster) -> None:
+        """Place queued jobs, and look at the end of the period whether the fleet can be consolidated."""
+        super().serve(cluster)
+        self._look_later(cluster)
+
+    def _look_later(self, cluster: Cluster) -> None:
+        now, seconds = cluster.now, self.consolidate_s
+        if seconds is not None and self._next_look <= now:
+            self._next_look = max((now // seconds + 1) * seconds, math.nextafter(now, math.inf))
+            cluster.wake(self._next_look)
 
     def _place(self, cluster: Cluster, profile: int) -> bool:
         """Start the first job that waits for a profile; return False if there is no room in its basket."""

@@ -125,6 +125,14 @@ def test_consolidation_empties_gpus() -> None:
         assert done.rejected == rejected
 
 
+@pytest.mark.parametrize("late", [1.7e9, 1e300])
+def test_consolidation_does_not_look_at_a_fleet_again_in_which_nothing_happens(late: float) -> None:
+    """Arrivals may be seconds since 1970, and jobs may run for years."""
+    jobs = [job("a", late, "4g.20gb", 5.0), job("b", 0.0, "3g.20gb", late), job("c", 1.0, "4g.20gb", 90.0)]
+    done = simulate(trace(*jobs, gpus=2), "baskets", consolidate_s=10.0)
+    assert (done.unfinished, done.events < 20) == ((), True)
+
+
 class Watched(Baskets):
     """Notes the most GPUs that each kind had at once."""
 
