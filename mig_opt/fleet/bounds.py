@@ -104,7 +104,7 @@ def trace_bounds(trace: Trace, *, resizing: bool = True) -> TraceBounds:
         speeds = [max(map(truediv, own, need.lengths)) / trace.gpus for own, need in zip(areas, needs, strict=True)]
         capacity = Capacity.of(trace, _useful_speeds(needs, areas), worth)
         relaxed = Relaxation(capacity, ready, [math.fsum(own) for own in parts], seconds, speeds)
-        choices.append(relaxed)
+        choices += [relaxed] if any(relaxed.areas) else []  # where nothing uses anything, nothing pays
         ends.append(ends_in_order(relaxed))
         last, since = last_end(relaxed)
         what = f"{reason} of the fleet need this long for the work that can begin at second {since:g} or later"

@@ -250,3 +250,11 @@ def test_logs_of_one_kind_are_those_of_the_plain_format() -> None:
     beside = Trace(other, pools=(Pool(A30, 2), Pool(A100, 1)))
     one, two = simulate(beside, "planner").log, simulate(plain, "planner").log
     assert (list(one.finished), rows(one)) == (list(two.finished), rows(two))
+
+
+def test_a_kind_on_which_a_job_asks_for_too_little_memory_has_bounds_too() -> None:
+    """Of the batch of the jobs no task can run there: slices of that kind have no weight, and the job uses nothing."""
+    times = {"A30": {1: 3.0}, "H100": {3: 1.0}}
+    fleet = (Pool(A30, 1), Pool(H100, 1))
+    trace = Trace((Job("a", 0.0, times, {"A30": "1g.6gb"}, memory_gb=20.0),), pools=fleet)
+    assert trace_bounds(trace).completion[0].value <= simulate(trace, "first-fit").log.finished[0]
