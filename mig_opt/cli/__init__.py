@@ -39,7 +39,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         first = arguments[:1] if asked is None else [asked]
         listed = asked is None and not any(name.split()[0] in arguments for name in COMMANDS)
         command_line(*first, listed=listed)(args=arguments, prog_name=PROGRAM, complete_var=VARIABLE)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, RuntimeError) as error:
+        # Python 3.11 makes the other error of Ctrl-C that comes while a class is made.
+        if not isinstance(error.__cause__ or error, KeyboardInterrupt):
+            raise
         sys.exit(interrupted())
     except OSError as error:  # from the help, which belongs to no command
         from mig_opt.cli.errors import report

@@ -39,7 +39,7 @@ def report(error: BaseException, names: Mapping[str, str] | None = None) -> int:
     that problems of them (``time_limit``), which are in no file, name the option (``--time-limit``).
     """
     match error:
-        case KeyboardInterrupt():
+        case KeyboardInterrupt() | RuntimeError(__cause__=KeyboardInterrupt()):
             return interrupted()
         case InputError() | WrongInputsError():
             errors = [error] if isinstance(error, InputError) else error.errors

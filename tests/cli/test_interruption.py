@@ -40,9 +40,10 @@ def test_interrupted_run_keeps_the_best_schedule(run, batch_file, tmp_path, monk
     assert as_json.json["schedule"]["runs"]
 
 
-def test_ctrl_c_outside_of_the_method_is_one_line(run, batch_file, monkeypatch):
+@pytest.mark.parametrize("cause", [None, KeyboardInterrupt()])
+def test_ctrl_c_outside_of_the_method_is_one_line(run, batch_file, monkeypatch, cause):
     def interrupted(*arguments: object, **options: object) -> None:
-        raise KeyboardInterrupt
+        raise (RuntimeError if cause else KeyboardInterrupt) from cause
 
     for target in ("mig_opt.files.kinds.FileKind.read", "mig_opt.cli.screens.show_report"):
         with monkeypatch.context() as patch:
@@ -50,18 +51,21 @@ def test_ctrl_c_outside_of_the_method_is_one_line(run, batch_file, monkeypatch):
             assert run("solve", batch_file, "--method", "far") == Outcome(130, "", "interrupted\n")
 
 
-def test_ctrl_c_while_modules_are_loaded_and_again_at_the_end():
+@pytest.mark.parametrize("error", ["KeyboardInterrupt", "RuntimeError from KeyboardInterrupt()"])
+def test_ctrl_c_while_modules_are_loaded_and_again_at_the_end(error):
+    """Python 3.11 makes the other one of it where a class is made."""
     program = """
 import atexit, os, signal, sys
 class Finder:
     def find_spec(self, name, path, target=None):
         if name == "mig_opt.cli.app":
-            raise KeyboardInterrupt
+            raise ERROR
 import mig_opt.cli
 sys.meta_path.insert(0, Finder())
 atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))
 mig_opt.cli.main(["versions"])
 """
+    program = program.replace("ERROR", error)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
 
