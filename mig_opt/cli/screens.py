@@ -67,13 +67,16 @@ def _show(parts: Sequence[RenderableType]) -> None:
         return
     from rich.console import Console
 
-    width = shutil.get_terminal_size((_WIDTH, 0)).columns
-    console = Console(highlight=False, markup=False, emoji=False, width=width)
+    console = Console(highlight=False, markup=False, emoji=False, width=_terminal_width())
     with console.capture() as capture:
         for part in parts:
             # What does not fit is left to the terminal to wrap: without crop=False it would be lost.
             console.print(part, soft_wrap=isinstance(part, str), crop=False)
     typer.echo("\n".join(line.rstrip() for line in capture.get().split("\n")), nl=False)
+
+
+def _terminal_width() -> int:
+    return shutil.get_terminal_size((_WIDTH, 0)).columns
 
 
 def text_of(cell: Cell) -> Text:
@@ -89,7 +92,7 @@ def table(content: Table) -> RichTable:
     """Return a table.
 
     Columns stay whole, unless their mark says otherwise. At most one may be wrapped or cut off: in a narrow terminal
-    it is the one that gives way.
+    it is the one that gives way, but not below its least width: then lines are left to the terminal to wrap.
     """
     from rich import box
     from rich.table import Table as RichTable
@@ -110,6 +113,8 @@ def table(content: Table) -> RichTable:
             cell.no_wrap, cell.overflow = True, "ellipsis"
     for row in cells:
         made.add_row(*row)
+    least = sum(column.min_width or 0 for column in made.columns) + 2 * (len(made.columns) - 1)
+    made.width = least if least > _terminal_width() else None
     return made
 
 

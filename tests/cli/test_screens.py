@@ -87,6 +87,9 @@ def test_columns_give_way_as_their_marks_say(capsys, monkeypatch):
     assert max(map(len, shown(40, "name", "/text", cells=["x" * 20, "y" * 100]))) <= 40
     (line,) = shown(20, "name", ">figure", cells=["x" * 12, "123456789.123"])[2:]
     assert line.split() == ["x" * 12, "123456789.123"]
+    for mark, name in (("/name", f"{'x' * 11}…"), ("~name", "x" * 20)):
+        (line,) = shown(10, mark, ">figure", cells=["x" * 20, "123456789.123"])[2:]
+        assert line.split() == [name, "123456789.123"]
 
 
 def test_numbers_for_which_a_terminal_is_too_narrow_are_not_lost(run, monkeypatch):
