@@ -143,14 +143,14 @@ _LISTED = 20
 """Names that are listed where there are more than twice as many."""
 
 
-def nearest(name: str, known: Iterable[str], beside: Iterable[str] = ()) -> str:
+def nearest(name: object, known: Iterable[str], beside: Iterable[str] = ()) -> str:
     """Return a phrase that offers the known names closest to ``name``, or lists them, unless they are too many.
 
     Those ``beside`` them are offered where they are close, but not listed.
     """
     known = list(known)
     folded = {entry.casefold(): entry for entry in reversed([*known, *beside])}
-    close = difflib.get_close_matches(name.casefold(), folded, n=3, cutoff=0.5)
+    close = difflib.get_close_matches(str(name).casefold(), folded, n=3, cutoff=0.5)
     if close:
         return "did you mean " + " or ".join(folded[entry] for entry in close) + "?"
     more = [f"and {len(known) - _LISTED} more"] if len(known) > 2 * _LISTED else []

@@ -21,7 +21,7 @@ from mig_opt.heuristics.batch.far.concatenation import JOINS, EndState, Join, fa
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunKeywords, RunOptions, run_options
 from mig_opt.method.registry import METHODS
-from mig_opt.rules import entries_of, wrong_choice, wrong_flag
+from mig_opt.rules import entries_of, wrong_choice, wrong_class, wrong_flag
 from mig_opt.validation import validate
 from mig_opt.validation.batch.schedules import violations_of_method
 
@@ -276,6 +276,7 @@ def handover(batch: Batch, schedule: Schedule, following: Batch) -> tuple[Batch,
     >>> solve(following).status.value
     'optimal'
     """
+    raise_any([*wrong_types(batch, schedule), *wrong_class("following", following, Batch)])
     raise_any(_batch_problems([batch, following], "batches"))
     validation = validate(batch, schedule)
     raise_any(Problem("schedule", f"is not valid: {violation}") for violation in validation.violations[:1])
