@@ -31,9 +31,7 @@ FILES = "https://raw.githubusercontent.com/mig-opt/mig-opt"
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the source distribution, and the wheel that was built from it."""
     folder = tmp_path_factory.mktemp("dist")
-    command = [sys.executable, "-m", "build", "--outdir", folder, PROJECT]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    ended(sys.executable, "-m", "build", "--outdir", folder, PROJECT, timeout=900)
     return folder
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from command_line import MODULE, refuses
+from scripts import ended
 
 from mig_opt.files.batch.batches import BATCH
 from mig_opt.instances.batch import generate_batch
@@ -65,8 +66,7 @@ def test_a_process_without_streams(streams, code, tmp_path):
     words = " ".join(MODULE)
     source = "-" if streams == "<&-" else "batch.json"
     shell = f"{words} solve {source} --method far --gpu A100 -o plan.json --log-level debug {streams}"
-    done = subprocess.run(["sh", "-c", shell], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == code, done
+    done = ended("sh", "-c", shell, code=code, cwd=tmp_path)
     assert "Traceback" not in done.stderr
     written = (tmp_path / "plan.json").exists() and (tmp_path / "plan.json").read_text()
     assert not written if source == "-" else written.endswith("}\n")

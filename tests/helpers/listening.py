@@ -5,6 +5,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
+from functools import partialmethod
 from typing import Any
 
 from mig_opt import Callbacks
@@ -17,22 +18,13 @@ class Recorder(Callbacks):
         self.calls: list[tuple[str, tuple[Any, ...]]] = []
         self._kind, self._turn, self._act = kind, turn, act
 
-    def _note(self, kind: str, told: tuple[Any, ...]) -> None:
+    def _note(self, kind: str, *told: Any) -> None:
         self.calls.append((kind, told))
         if kind == self._kind and sum(call[0] == kind for call in self.calls) == self._turn:
             self._act()
 
-    def on_start(self, *told: Any) -> None:
-        self._note("start", told)
-
-    def on_incumbent(self, *told: Any) -> None:
-        self._note("incumbent", told)
-
-    def on_bound(self, *told: Any) -> None:
-        self._note("bound", told)
-
-    def on_end(self, *told: Any) -> None:
-        self._note("end", told)
+    on_start, on_incumbent = partialmethod(_note, "start"), partialmethod(_note, "incumbent")
+    on_bound, on_end = partialmethod(_note, "bound"), partialmethod(_note, "end")
 
 
 def presses_ctrl_c() -> None:

@@ -25,6 +25,10 @@ SAME_SIZE = {
 }
 SMALL = {"A30": "1g.6gb"}
 CHAT = tuple(HeldInstance(0, "1g.5gb", start, f"chat-{start}", elsewhere=SMALL) for start in (0, 3, 5))
+WEIGHTED = (
+    HeldInstance(0, "2g.12gb", 0, "heavy", weight=5),
+    *(HeldInstance(1, "1g.6gb", 1 + at, f"light-{at}") for at in (1, 2)),
+)
 MIXED = FleetState(None, 2, CHAT, kinds=(A100, A30))
 
 Places = tuple[tuple[int, str, int], ...]
@@ -213,13 +217,8 @@ def test_files_and_the_command_line_know_it(run: Command, tmp_path: Path) -> Non
 
 def test_weights_beside_a_number_of_migrations_leave_no_false_bound() -> None:
     """Two light migrations in place of a heavy one are no reason to claim that nothing else can be freed."""
-    held = (
-        HeldInstance(0, "2g.12gb", 0, "heavy", weight=5),
-        HeldInstance(1, "1g.6gb", 2, "light-1"),
-        HeldInstance(1, "1g.6gb", 3, "light-2"),
-        HeldInstance(2, "7g.40gb", 0, "whole", elsewhere={"A30": "4g.24gb"}),
-    )
-    state = FleetState(None, 3, held, kinds=(A30, A30, A100), nodes=("n1", "n1", "n2"))
+    whole = HeldInstance(2, "7g.40gb", 0, "whole", elsewhere={"A30": "4g.24gb"})
+    state = FleetState(None, 3, (*WEIGHTED, whole), kinds=(A30, A30, A100), nodes=("n1", "n1", "n2"))
     plan = (Migration(0, "2g.12gb", 0, 1, 0, "heavy"), Migration(2, "7g.40gb", 0, 0, 0, "whole", to_profile="4g.24gb"))
     assert not validate_migrations(state, plan, most_migrations=2).violations
     free = len(state.after(plan).free("nodes"))
@@ -229,13 +228,7 @@ def test_weights_beside_a_number_of_migrations_leave_no_false_bound() -> None:
 
 def test_of_few_migrations_one_kind_leaves_enough_for_the_other() -> None:
     """Two light ones of the A30 and one of the A100 are too many; with the heavy one in their place two are enough."""
-    held = (
-        HeldInstance(0, "2g.12gb", 0, "heavy", weight=5),
-        HeldInstance(1, "1g.6gb", 2, "light-1"),
-        HeldInstance(1, "1g.6gb", 3, "light-2"),
-        HeldInstance(2, "1g.5gb", 0, "a"),
-        HeldInstance(2, "2g.10gb", 4, "b"),
-    )
+    held = (*WEIGHTED, HeldInstance(2, "1g.5gb", 0, "a"), HeldInstance(2, "2g.10gb", 4, "b"))
     state, room = FleetState(None, 3, held, kinds=(A30, A30, A100)), ["4g.24gb", "4g.20gb"]
     found = [defragment(state, room, most_migrations=most) for most in (1, 2, 3)]
     assert [result.objective for result in found] == [None, 6, 3]

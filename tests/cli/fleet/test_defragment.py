@@ -10,16 +10,13 @@ from mig_opt import DefragmentationResult, FleetState, HeldInstance, Status, def
 from mig_opt.files.fleet.states import STATE as STATE_FILE
 
 A100 = get_gpu("A100")
-STATE = FleetState(
-    A100,
-    3,
-    (
-        HeldInstance(0, "1g.5gb", 2, "chat"),
-        HeldInstance(0, "2g.10gb", 4, "train"),
-        HeldInstance(1, "2g.10gb", 0, "stays", pinned=True),
-        HeldInstance(2, "7g.40gb", 0, "large"),
-    ),
+HELD = (
+    HeldInstance(0, "1g.5gb", 2, "chat"),
+    HeldInstance(0, "2g.10gb", 4, "train"),
+    HeldInstance(1, "2g.10gb", 0, "stays", pinned=True),
+    HeldInstance(2, "7g.40gb", 0, "large"),
 )
+STATE = FleetState(A100, 3, HELD)
 
 
 @pytest.fixture

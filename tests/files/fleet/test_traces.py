@@ -91,9 +91,8 @@ def test_own_figures_of_jobs_are_kept():
 
 def test_declared_times_are_kept():
     asking = Trace((Job("a", 0.0, {1: 4.0}, "1g.6gb", declared={1: 9.0}), Job("b", 1.0, {2: 2.5}, "2g.12gb")), A30)
-    assert TRACE_FILE.to_csv(asking) == (
-        "job,arrival_s,profile,work_s,declared_s\na,0.0,1g.6gb,4.0,9.0\nb,1.0,2g.12gb,2.5,\n"
-    )
+    text = "job,arrival_s,profile,work_s,declared_s\na,0.0,1g.6gb,4.0,9.0\nb,1.0,2g.12gb,2.5,\n"
+    assert TRACE_FILE.to_csv(asking) == text
     assert TRACE_FILE.from_csv(TRACE_FILE.to_csv(asking), gpu="A30") == asking
     round_trip(TRACE_FILE, asking)
     free = Trace((Job("a", 0.0, {1: 4.0, 2: 3.0}, declared={1: 9.0, 2: 9.0}),), A30)

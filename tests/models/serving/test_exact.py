@@ -70,8 +70,7 @@ def test_a_solver_that_finds_nothing_is_asked_again_with_other_tolerances(monkey
         return SolverOutcome(Status.INFEASIBLE, None, math.inf, None) if self.tolerance < 1e-8 else run(self, job)
 
     monkeypatch.setattr(Highs, "run", errs)
-    demand = load("parvagpu-s2")
-    control = control_for(demand)
+    control = control_for(demand := load("parvagpu-s2"))
     exact(demand, control)
     assert control.goals[0] == 3
     assert 1e-6 in asked
@@ -84,8 +83,7 @@ def test_without_time_to_ask_again_nothing_is_infeasible(monkeypatch: pytest.Mon
         return SolverOutcome(status, None, math.inf, None)
 
     monkeypatch.setattr(Highs, "run", errs)
-    demand = load("parvagpu-s2")
-    control = control_for(demand)
+    control = control_for(demand := load("parvagpu-s2"))
     exact(demand, control)
     assert not control.infeasible
     assert control.lower_bound <= 3

@@ -2,15 +2,16 @@
 
 import os
 import pwd
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
 from dask_nodes import dask_nodes
 from documents import refused
 from node_plans import USER, Client, ran, until
+from scripts import ended
 from slurm_nodes import SlurmNodes
 
 from mig_opt import Batch, Commands, Journal, Run, Task, get_gpu, resume_schedule, run_schedule, undo_schedule
@@ -172,9 +173,7 @@ def test_versions_are_compared(tmp_path):
 def made_certificates(folder: Path) -> dict[str, str]:
     """An authority and a certificate of it, as Dask finds them."""
 
-    def openssl(*words: str) -> None:
-        subprocess.run(["openssl", *words], cwd=folder, check=True, capture_output=True)
-
+    openssl = partial(ended, "openssl", cwd=folder)
     new = ("req", "-newkey", "rsa:2048", "-nodes")
     openssl(*new, "-x509", "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=authority")
     openssl(*new, "-keyout", "own.key", "-out", "own.csr", "-subj", "/CN=node")
@@ -196,7 +195,6 @@ def test_a_cluster_with_tls_takes_no_stranger(tmp_path):
         program += ["--engine", nodes.engine]
         for certificates, code in ((strange, 2), (own, 0)):
             environment = {**nodes.environment, **certificates}
-            done = subprocess.run(program, env=environment, capture_output=True, text=True, check=False, timeout=60)
-            assert done.returncode == code, done.stderr
+            done = ended(*program, code=code, env=environment)
             assert ("no Dask scheduler answers at tls://" in done.stderr) == (code == 2)
     assert (tmp_path / "told").read_text().split()[0] == USER

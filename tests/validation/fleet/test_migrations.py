@@ -13,16 +13,13 @@ from mig_opt.validation import validate_migrations
 from mig_opt.validation.fleet.admissions import check_admission
 
 A100 = get_gpu("A100")
-STATE = FleetState(
-    A100,
-    2,
-    (
-        HeldInstance(0, "1g.5gb", 0, "chat"),
-        HeldInstance(0, "2g.10gb", 4, "train"),
-        HeldInstance(1, "4g.20gb", 0, "large"),
-        HeldInstance(1, "1g.5gb", 6, "stays", pinned=True),
-    ),
+HELD = (
+    HeldInstance(0, "1g.5gb", 0, "chat"),
+    HeldInstance(0, "2g.10gb", 4, "train"),
+    HeldInstance(1, "4g.20gb", 0, "large"),
+    HeldInstance(1, "1g.5gb", 6, "stays", pinned=True),
 )
+STATE = FleetState(A100, 2, HELD)
 TO_6 = Migration(0, "1g.5gb", 0, 0, 6)
 
 
