@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         command_line(*first, listed=listed)(args=arguments, prog_name=PROGRAM, complete_var=VARIABLE)
     except (KeyboardInterrupt, RuntimeError) as error:
         # Python 3.11 makes the other error of Ctrl-C that comes while a class is made.
-        if not isinstance(error.__cause__ or error, KeyboardInterrupt):
+        if isinstance(error, RuntimeError) and not isinstance(error.__cause__, KeyboardInterrupt):
             raise
         sys.exit(interrupted())
     except OSError as error:  # from the help, which belongs to no command
