@@ -84,7 +84,7 @@ EXPORT int64_t extend_sets(
     const int64_t limits[4], OF(room) Integers *new_sets, OF(room) Table *new_lengths, OF(room) Table *new_values);
 EXPORT int64_t gpu_sets(
     OF(nodes, 5) const IntegerRows *nodes, OF(profiles, tasks) const TableRows *ticks, OF(tasks) const Table *prices,
-    const int64_t limits[7], OF(room) Integers *sets, OF(room) Integers *values,
+    const int64_t limits[9], OF(room) Integers *sets, OF(room) Integers *values,
     OF(room) Integers *lengths, OF(2) Integers *steps);
 EXPORT int64_t partition_of_sets(
     OF(sets) const Integers *sets, OF(sets) const Integers *values, OF(sets) const Integers *rising,

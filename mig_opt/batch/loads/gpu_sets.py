@@ -2,13 +2,14 @@
 
 On several GPUs that are alike, a schedule divides the tasks into one set for each GPU. At good dual prices hardly any
 set is worth enough for that: the others cannot make up for it. Other than patterns
-(:mod:`mig_opt.batch.loads.columns`) a set has each task once.
+(:mod:`mig_opt.batch.loads.columns`) a set has each task once. Where some sets will do, lists are thinned: a beam search
+(Lowerre, 1976) in each branch of a layout.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -28,18 +29,14 @@ from mig_opt.native import loop
 _MAX_LAYOUTS = 30_000
 """Layouts of enough value, at most: each takes about a millisecond."""
 
-_MOST_LAYOUTS_OF_SOME, _MAX_STEPS_OF_SOME = 600, 2**23
-"""Layouts that are looked at where some of the sets will do: those that have the most. And sets and pairs of them of
-one of these; the layout is left out where they are more."""
-
 _MAX_STEPS = 2**26
 """Sets and pairs of them that are looked at for one layout, at most: some tenths of a second."""
 
 _NO_LIMIT = 2**62
 """More than the value of all tasks."""
 
-_LAYOUTS_AT_A_TIME = 16
-"""Layouts of a thread between two looks at the time and at the number of sets."""
+_LAYOUTS_AT_A_TIME = 8
+"""Layouts of a thread at a time."""
 
 _gpu_sets = loop("gpu_sets")
 
@@ -62,13 +59,15 @@ class GpuSets:
         return len(self.sets)
 
 
-class Sample(NamedTuple):
-    """Number of sets that will do."""
+class Thinning(NamedTuple):
+    """Numbers of sets that are listed, where some will do."""
 
-    enough: int  # once some of the layouts are looked at
-    most: int  # before that, too
-    share: float = 0.0  # of the layouts, at least
+    of_branch: int  # of a branch of the layout: those that can have the most value with all else
+    of_layout: int  # of the layout, drawn; up to twice as many
     highest: int = _NO_LIMIT  # value of a set, at most
+
+
+_ALL = Thinning(0, 0)  # no thinning
 
 
 def valued(found: GpuSets, tasks: PricedTasks) -> GpuSets:
@@ -88,90 +87,80 @@ class GpuSetListing:
         self._all_used = not batch.operations_take_no_time and branches.tell_all
         self._whole = whole_layout(branches) if batch.operations_take_no_time else None
         self.layouts: list[Layout] = []
-        self._random = np.random.default_rng(0)
         self._known: dict[Layout, npt.NDArray[np.int64]] = {}
 
     def sets(
-        self,
-        tasks: PricedTasks,
-        needed: int,
-        most_steps: int,
-        workers: int,
-        expired: Callable[[], bool],
-        sample: Sample | None = None,
+        self, tasks: PricedTasks, needed: int, most_steps: int, workers: int, expired: Callable[[], bool]
     ) -> GpuSets | None:
         """List the sets of some value at least within the limit of the tasks.
 
         Returned is None if they or their layouts are too many, if it takes more than ``most_steps`` sets and pairs of
-        sets that are looked at, or if the time is up. With a ``sample`` only about that number is listed, of layouts
-        drawn from those that have many: :attr:`covered` is the share of these.
+        sets that are looked at, or if the time is up.
         """
-        self._tasks, self._most_steps, self._steps_left = tasks, most_steps, most_steps
-        if self._whole is not None:
-            self.layouts = [self._whole]
-        else:
-            found = open_layouts(self._branches, tasks, needed, _MAX_LAYOUTS)
-            if found is None or expired():
-                return None
-            self.layouts = [entry.layout for entry in found]
-            if sample is not None:
-                del self.layouts[_MOST_LAYOUTS_OF_SOME:]
-                self._random.shuffle(self.layouts)
-        parts: list[tuple[Integers, ...]] = [(np.zeros(0, np.int64),) * 4]
-        self._sample, self._count, self._looked = sample, 0, 0
-        work = functools.partial(self._some, needed=needed, expired=expired)
-        starts = list(range(0, len(self.layouts), _LAYOUTS_AT_A_TIME))
-        at_a_time = workers if sample is not None else 4 * workers
-        with ThreadPoolExecutor(workers) as pool:
-            while starts and not self._full() and not expired():
-                now, starts = starts[:at_a_time], starts[at_a_time:]
-                for some in pool.map(work, now):
-                    if some is None:
-                        return None
-                    parts += some
-        if (starts and sample is None) or expired():
+        found = open_layouts(self._branches, tasks, needed, _MAX_LAYOUTS) if self._whole is None else []
+        if found is None or expired():
             return None
+        return self._list(tasks, [entry.layout for entry in found], needed, most_steps, workers, expired, _ALL)
+
+    def some(
+        self,
+        tasks: PricedTasks,
+        layouts: Sequence[Layout],
+        needed: int,
+        workers: int,
+        expired: Callable[[], bool],
+        thinning: Thinning,
+    ) -> GpuSets | None:
+        """List some sets of these layouts, of some value at least; None if the time is up."""
+        return self._list(tasks, layouts, needed, _NO_LIMIT, workers, expired, thinning)
+
+    def _list(
+        self,
+        tasks: PricedTasks,
+        layouts: Sequence[Layout],
+        needed: int,
+        most_steps: int,
+        workers: int,
+        expired: Callable[[], bool],
+        thinning: Thinning,
+    ) -> GpuSets | None:
+        self.layouts = list(layouts) if self._whole is None else [self._whole]
+        self._tasks, self._most_steps, self._steps_left, self._count = tasks, most_steps, most_steps, 0
+        parts: list[tuple[Integers, ...]] = [(np.zeros(0, np.int64),) * 4]
+        work = functools.partial(self._some, needed=needed, expired=expired, thinning=thinning)
+        with ThreadPoolExecutor(workers) as pool:
+            for some in pool.map(work, range(0, len(self.layouts), _LAYOUTS_AT_A_TIME)):
+                if some is None:
+                    return None
+                parts += some
         listed = GpuSets(*map(np.concatenate, zip(*parts, strict=True)))
         return listed.at(rows_of_shortest(listed.sets, listed.lengths))
-
-    def _full(self) -> bool:
-        """Return True if no more sets are wanted."""
-        if self._sample is None:
-            return self._count > self._most
-        return self._count > (self._sample.enough if self.covered >= self._sample.share else self._sample.most)
 
     @property
     def steps(self) -> int:
         """Number of sets and pairs of sets that were looked at for the last listing."""
         return self._most_steps - self._steps_left
 
-    @property
-    def covered(self) -> float:
-        """Share of the layouts that were looked at for the last listing."""
-        return self._looked / max(1, len(self.layouts))
-
-    def _some(self, start: int, needed: int, expired: Callable[[], bool]) -> list[tuple[Integers, ...]] | None:
-        """List the sets of some of the layouts; None if all are wanted and they are too many or the time is up."""
-        found, tasks, most_steps = [], self._tasks, _MAX_STEPS if self._sample is None else _MAX_STEPS_OF_SOME
-        sets, values, lengths = (np.empty(self._most, np.int64) for _ in range(3))
+    def _some(
+        self, start: int, needed: int, expired: Callable[[], bool], thinning: Thinning
+    ) -> list[tuple[Integers, ...]] | None:
+        """List the sets of some of the layouts; None if they are too many or the time is up."""
+        found, tasks = [], self._tasks
+        most, most_steps = (self._most, _MAX_STEPS) if thinning is _ALL else (2 * thinning.of_layout, _NO_LIMIT)
+        sets, values, lengths = (np.empty(most, np.int64) for _ in range(3))
         steps, empty = np.zeros(2, np.int64), int(not self._all_used)
-        highest = _NO_LIMIT if self._sample is None else self._sample.highest
         for at in range(start, min(start + _LAYOUTS_AT_A_TIME, len(self.layouts))):
             steps_left = min(self._steps_left, most_steps)
-            limits = (tasks.grain, tasks.at_most, needed, empty, steps_left, tasks.raised_by, highest)
-            left = self._steps_left > 0 and not expired()
-            count = -1
-            if left:
-                self._looked += 1
-                rows = self._rows(at)
-                count = _gpu_sets(rows, tasks.ticks, tasks.prices, limits, sets, values, lengths, steps)
-            self._steps_left -= int(steps.sum())
-            if count < 0 and self._sample is None:
+            if steps_left <= 0 or (thinning is _ALL and self._count > self._most) or expired():
                 return None
-            self._count += max(0, count)
-            if count > 0:
-                some = [each[:count].copy() for each in (sets, values, lengths)]
-                found.append((*some, np.full(count, at)))
+            of = thinning.highest, thinning.of_branch, thinning.of_layout
+            limits = (tasks.grain, tasks.at_most, needed, empty, steps_left, tasks.raised_by, *of)
+            count = _gpu_sets(self._rows(at), tasks.ticks, tasks.prices, limits, sets, values, lengths, steps)
+            self._steps_left -= int(steps.sum())
+            if count < 0:
+                return None
+            self._count += count
+            found.append((*(each[:count].copy() for each in (sets, values, lengths)), np.full(count, at)))
         return found
 
     def _rows(self, at: int) -> npt.NDArray[np.int64]:

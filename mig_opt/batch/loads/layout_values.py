@@ -31,6 +31,10 @@ NOTHING = -(2**30)
 _HIGHEST = 2**29
 """Limit of all values."""
 
+_MOST_GUESSES, _FACTOR, _LOWER = 6, 4, 1.25e-4
+"""Guesses of the value of the layouts that are wanted; how many times as many may be listed; and the share of the value
+of all tasks by which the next guess is lower."""
+
 _add_to_values = loop("add_to_values")
 
 
@@ -113,6 +117,35 @@ def open_layouts(branches: Branches, tasks: PricedTasks, needed: int, most: int)
     return None if len(found) > most else sorted(found, key=lambda entry: entry.lower)
 
 
+def best_layouts(
+    branches: Branches, tasks: PricedTasks, guess: int, least: int, wanted: int
+) -> tuple[list[Layout], int]:
+    """List the layouts of most value, best first: about ``wanted`` ones, fewer if no more are worth ``least``.
+
+    Returned is also the value that about as many have; a good ``guess`` of it saves time.
+    """
+    needed, listing = max(guess, least), _Listing(branches, tasks)
+    for _ in range(_MOST_GUESSES):
+        layouts = itertools.islice(listing.layouts(needed), _FACTOR * wanted + 1)
+        found = [(int(table[-1]), layout) for table, layout in layouts]
+        values = sorted((value for value, _ in found), reverse=True)
+        if len(found) > _FACTOR * wanted:
+            needed = values[len(found) // 2] + 1
+        elif len(found) < wanted // 2 and needed > least:
+            needed = max(least, needed - int(_LOWER * tasks.value))
+        else:
+            break
+    found.sort(key=lambda entry: -entry[0])
+    return [layout for _, layout in found], values[wanted] if len(values) > wanted else needed
+
+
+class _Choice(NamedTuple):
+    """Members of a branch, with the values of each for every number of grains, and the best ones."""
+
+    members: list[tuple[Table, Member]]
+    best: Table
+
+
 class _Listing:
     """Listing of the layouts of one GPU, with their values for every number of grains."""
 
@@ -121,6 +154,7 @@ class _Listing:
         self._wait = branches.wait // tasks.grain
         self._known: dict[tuple[Member, Path], Table] = {}
         self._members: dict[int, list[Member]] = {}
+        self._choices: dict[tuple[int, Path, int], _Choice] = {}
 
     def layouts(self, needed: int) -> Iterator[tuple[Table, Layout]]:
         """Yield the layouts with this value at least."""
@@ -139,13 +173,10 @@ class _Listing:
         self, order: Sequence[int], around: Path, own: Table | None, needed: int
     ) -> Iterator[tuple[Table, Layout]]:
         """Yield members beside each other that have enough value, with what is around them if that is given."""
-        choices = [
-            [(self._late(self._value(member, around), place), member) for member in self._members_of(at)]
-            for place, at in enumerate(order)
-        ]
+        choices = [self._choice(at, around, place) for place, at in enumerate(order)]
         rest = [self._empty(around if not order else None)]
         for choice in reversed(choices):
-            rest.append(_sum(rest[-1], np.max([table for table, _ in choice], axis=0)))
+            rest.append(_sum(rest[-1], choice.best))
         rest.reverse()
 
         def enough(table: Table) -> bool:
@@ -158,10 +189,18 @@ class _Listing:
             if place == len(choices):
                 yield _sum(table, rest[place]), layout
                 return
-            for more, member in choices[place]:
+            for more, member in choices[place].members:
                 yield from choose(place + 1, _sum(table, more), (*layout, member))
 
         yield from choose(0, self._empty(None), ())
+
+    def _choice(self, at: int, around: Path, place: int) -> _Choice:
+        """Return the members of a branch that wait for ``place`` others."""
+        key = (at, around, place)
+        if key not in self._choices:
+            members = [(self._late(self._value(member, around), place), member) for member in self._members_of(at)]
+            self._choices[key] = _Choice(members, np.max([table for table, _ in members], axis=0))
+        return self._choices[key]
 
     def _value(self, member: Member, around: Path) -> Table:
         key = (member, around)
@@ -193,6 +232,8 @@ class _Listing:
     def _late(self, table: Table, place: int) -> Table:
         """Return the values of a member that waits for ``place`` others."""
         wait = min(place * self._wait, len(table))
+        if not wait:
+            return table
         return np.concatenate([np.full(wait, NOTHING, np.int32), table[: len(table) - wait]])
 
 

@@ -89,6 +89,8 @@ def partition_of_sets(
     sets, values, rising = sets[order], np.ascontiguousarray(found.values[order]), np.sort(sets)
     begun: list[Integers] = []  # by search: its steps, and what is not 0 once it is to end
     firsts = np.nonzero((sets & 1 != 0) & (values >= tasks.value - (count - 1) * values.max(initial=0)))[0]
+    # The less a set is worth, the more freely the others can be divided.
+    firsts = firsts[::-1]
 
     def search(chunk: Integers) -> tuple[int, Integers]:
         nonlocal left

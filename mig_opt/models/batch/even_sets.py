@@ -5,8 +5,11 @@ for a schedule some hundred thousand do, if partitions are frequent among them. 
 add up to that of all tasks, so sets are of most use whose value is close to the mean. And a task that is in nearly all
 sets, or in hardly any, is in the way. At the dual prices that leave the fewest sets of at least the mean value, each
 task is in the same share of them: that is where the gradient of the soft maximum of their values vanishes, the
-logarithm of the sum of their exponentials (Nesterov, 2005). Newton's method gets there in some steps, for each of which
-a sample of the sets of most value is listed.
+logarithm of the sum of their exponentials (Nesterov, 2005). Newton's method gets there in some short steps, for each of
+which a sample is listed.
+
+Lists are *thinned*: of each branch of a layout only the sets remain that can be worth most. That takes the same time
+whatever the limit, so the first schedules come when the limit is still far above the bound.
 """
 
 from __future__ import annotations
@@ -17,63 +20,62 @@ from typing import NamedTuple
 import numpy as np
 
 from mig_opt.batch.loads.columns import grain_of
-from mig_opt.batch.loads.gpu_sets import GpuSets, Sample, valued
-from mig_opt.batch.loads.layout_values import PricedTasks, priced_tasks
+from mig_opt.batch.loads.gpu_sets import GpuSets, Thinning
+from mig_opt.batch.loads.layout_values import PricedTasks, best_layouts, priced_tasks
+from mig_opt.batch.loads.layouts import Layout
 from mig_opt.batch.loads.subsets import Reals
 from mig_opt.models.batch.block_search import BlockSearch, M
 from mig_opt.models.batch.dual_price_bound import DualPrices
-from mig_opt.models.batch.set_prices import GRAINS, SearchedSets, TooMuchError
+from mig_opt.models.batch.set_prices import SearchedSets, TooMuchError
 
-_WEIGHED, _SAMPLE, _ENOUGH, _FEWEST = 2**14, Sample(2**13, 2**18), 10_000, 2_000
-"""Sets from which the next dual prices come, at most; those that are listed for that; how many there are to be, about,
-and at least."""
+_GRAINS = 1_000
+"""Grains of a schedule, at most. Times are rounded to the nearest one: nothing is proven here."""
 
-_BEYOND = 3.0
-"""Logarithm of the factor by which they may be more, until those that exceed the mean value by more are listed."""
+_WEIGHED = 2**14
+"""Sets from which the next dual prices come, at most."""
 
-_REGULAR = 0.02
-"""Variance that is added to that of each task, where few sets are known."""
+_REGULAR, _REACH = 0.1, 0.3
+"""Variance that is added to that of each task, as few sets are known; and the longest step of Newton's method, in
+standard deviations of the logarithms of the weights of the sets."""
 
-_REACH, _UNEVEN = 0.5, 1.0
-"""Longest step of Newton's method, and the longest one from prices that are even already: standard deviations of the
-logarithms of the weights of the sets."""
+_EVEN = 0.8
+"""The longest step of Newton's method from prices that are even: else the next ones are sought."""
 
-_FIRST_EXCESS = 8e-4
-"""Share of the mean value by which sets exceed it at first."""
+_WINDOW = 5e-4
+"""Share of the mean value by which sets may be worth less."""
 
-_EFFORT, _LONG_EFFORT = 4, 32
-"""Effort of a list for dual prices and of one for partitions, as a multiple of that of a list of all sets."""
+_EXCESS = 8e-4
+"""Share of the mean value by which the median of a sample exceeds it, at most: else the limit comes down as much, but
+not by more than half of what it exceeds the bound."""
 
-_FIRST_SCALE = 1.5e-4
-"""Share of the mean value in which the number of sets falls by the factor e, as long as it is not known."""
+_SAMPLE, _FEWEST = Thinning(1_000, 200), 1_000
+"""Sets for the next dual prices; and how many there have to be."""
 
-_FIRST_STEP, _LONGER, _SHORTER = 0.25, 1.2, 0.8
-"""Part of the gap by which schedules may be longer than the bound at first, and its changes."""
+_LONG, _FEW, _MANY = Thinning(2_000, 5_000), 5_000, 400_000
+"""Sets for partitions; how many there have to be, and how many are of use."""
 
-_NUMBER, _LONG_SAMPLE = 1_500_000, Sample(2_000_000, 2_000_000)
-"""Sets that are listed for partitions, about and at most."""
+_LAYOUTS, _SAMPLED, _LISTED = 400, 80, 150
+"""Layouts of most value that are known at a time; those of a sample, and of a list for partitions."""
 
-_WIDEST, _WIDEST_IN_SCALES, _SLOWER = 5e-4, 4.0, 1.7
-"""Share of the mean value by which sets may be worth less, or how often their number may fall by the factor e, if that
-is more; and how much more slowly their number falls close to the mean value."""
+_KNOWN = 2 / 3
+"""Share of the layouts of a sample that had the most sets before; the others are new."""
 
-_COVERED = 0.1
-"""Share of the layouts that have to be looked at: else the sets of a few tell nothing of the others."""
+_FIRST_STEP, _SHORTER, _LONGER, _TOO_SHORT = 0.5, 0.7, 1.2, 0.1
+"""Part of the gap by which schedules may be longer than the bound at first, its changes after a schedule and after
+none, and the part of the gap that is added where sets are too few."""
 
-_FIRST_SHARE, _ROUGH, _SHARE = 0.2, 2.0, 0.6
-"""Share of the layouts in a sample, at least, as long as the steps are longer than the second figure; and after that:
-a few layouts have most of the sets, and those that are drawn must not decide on the prices."""
+_SECONDS_PER_LAYOUT = 2e-4
+"""Seconds to find one of the layouts of most value."""
 
 _MOST_LISTINGS = 32
 """Listings until the next sets, at most."""
 
 
 class Evened(NamedTuple):
-    """Next dual prices, and what is known of the sets from which they come."""
+    """Next dual prices, and how even the last ones were."""
 
     prices: Reals
     uneven: float  # standard deviation of the logarithms of the weights by which the sets would be even
-    scale: float  # share of the mean value in which the number of sets falls by the factor e
 
 
 def evened(found: GpuSets, prices: Reals, gpus: int) -> Evened:
@@ -84,12 +86,12 @@ def evened(found: GpuSets, prices: Reals, gpus: int) -> Evened:
     sets, values = (each[:: -(-len(found) // _WEIGHED)] for each in (found.sets, found.values))
     contents = (sets[:, np.newaxis] >> np.arange(len(prices)) & 1).astype(np.float64)
     # The number of sets falls exponentially as their value rises.
-    scale = float((values.mean() - values.min() + 1) / values.mean())
+    scale = float((np.median(values) - values.min() + 1) / values.mean() / np.log(2))
     step = np.linalg.solve(np.cov(contents.T) + _REGULAR * np.eye(len(prices)), contents.mean(axis=0) - 1 / gpus)
     uneven = float(np.std(contents @ step))
     worth = float((contents @ prices).mean())
     new = np.maximum(prices - min(1.0, _REACH / max(uneven, 1e-9)) * scale * worth * step, 0.0)
-    return Evened(new / new.sum(), uneven, scale)
+    return Evened(new / new.sum(), uneven)
 
 
 class EvenSets(SearchedSets[M]):
@@ -99,13 +101,20 @@ class EvenSets(SearchedSets[M]):
         super().__init__(search, start.branches, workers, expired)
         self._branches, self._gpus = start.branches, len(search.problem.gpus)
         self.prices = start.prices / start.prices.sum()
-        self._step = int(_FIRST_STEP * (search.upper - search.lower))
-        self._excess, self._scale, self._uneven = _FIRST_EXCESS, _FIRST_SCALE, np.inf
+        self._random = np.random.default_rng(search.control.seed)
+        self._known: dict[Layout, float] = {}  # about the sets that were listed of each layout
+        self._best = 0.0  # share of the mean value by which as many layouts exceed it as are wanted
+        self.restart()
+
+    def restart(self, effort: int = 1) -> None:
+        """Begin again with schedules half-way between the bound and the best one, and lists that many times longer."""
+        self._effort = effort
+        self._step = _FIRST_STEP * (self._search.upper - self._search.lower)
 
     def found(self, *, schedules: bool) -> bool:
         """Say whether there were schedules of the last sets; return False if there is no more to be tried."""
         gap = self._search.upper - self._search.lower
-        self._step = int(min(self._step, gap) * _SHORTER if schedules else self._step * _LONGER)
+        self._lengthen((min(self._step, gap) * _SHORTER if schedules else self._step * _LONGER) - self._step)
         return self._step < gap
 
     def next_sets(self) -> tuple[GpuSets, PricedTasks]:
@@ -118,59 +127,68 @@ class EvenSets(SearchedSets[M]):
         """
         search = self._search
         for _ in range(_MOST_LISTINGS):
-            at_most = search.lower + max(1, self._step)
-            if self._expired() or at_most >= search.upper:
+            tasks = self._tasks()
+            if self._expired() or tasks.at_most >= search.upper:
                 break
-            grain = grain_of(self._branches, at_most, GRAINS)
-            tasks = priced_tasks(search.problem, self._branches, self.prices, at_most, grain)
-            # Rounded to the nearest grain: nothing is to be proven.
-            tasks = tasks._replace(raised_by=grain // 2)
-            lowest = self._evened(tasks)
-            if lowest is not None:
+            mean = tasks.value / self._gpus
+            sample = self._listed(tasks, _SAMPLE)
+            if len(sample) < _FEWEST:
+                self._lengthen(_TOO_SHORT * (search.upper - search.lower))
+                continue
+            self.prices, uneven = evened(sample, self.prices, self._gpus)
+            excess = float(np.median(sample.values)) / mean - 1 - _EXCESS
+            if excess > 0:
+                self._lengthen(-min(excess * tasks.at_most, 0.5 * self._step))
+            elif uneven < _EVEN:
                 tasks = tasks.at_prices(self.prices)
-                long_sample = _LONG_SAMPLE._replace(highest=self._highest(tasks, lowest))
-                found = self._worth(tasks, lowest, _LONG_EFFORT, long_sample)
-                if len(found) >= _FEWEST:
-                    # Even prices of the sets of most value are not quite those of these.
-                    tasks = tasks.at_prices(evened(found, self.prices, self._gpus).prices)
-                    found = valued(found, tasks)
-                    found = found.at(self._gpus * found.values >= tasks.value * (1 + lowest))
-                return found.at(found.values <= self._highest(tasks, lowest)), tasks
+                mean = tasks.value / self._gpus
+                # The others of a partition can just make up for the least of them.
+                highest = int(mean * (1 + (self._gpus - 1) * _WINDOW))
+                long = Thinning(self._effort * _LONG.of_branch, self._effort * _LONG.of_layout, highest)
+                found = self._listed(tasks, long)
+                if len(found) >= _FEW:
+                    self.prices = evened(found, self.prices, self._gpus).prices
+                    away = found.values / mean - 1
+                    away = np.maximum(-away, away / (self._gpus - 1))
+                    nearest = np.sort(np.argsort(away, kind="stable")[: self._effort * _MANY])
+                    return found.at(nearest), tasks
+                self._lengthen(_TOO_SHORT * (search.upper - search.lower))
         raise TooMuchError
 
-    def _evened(self, tasks: PricedTasks) -> float | None:
-        """Even the dual prices; return what sets for partitions have to exceed the mean value by, a share below 0.
+    def _lengthen(self, ticks: float) -> None:
+        """Let schedules be that much longer; layouts are then worth about as much more."""
+        self._step = max(1.0, self._step + ticks)
+        self._best += ticks / max(1, self._search.lower)
 
-        Returned is None if the prices are not even yet, or the sets are too many or too few at this limit.
-        """
-        share = _FIRST_SHARE if self._uneven > _ROUGH else _SHARE
-        found = self._worth(tasks, self._excess, _EFFORT, _SAMPLE._replace(share=share))
-        covered = max(self.listing.covered, 0.01)
-        if covered < _COVERED:
-            self._excess += self._scale * (1.0 - np.log(covered))
-            return None
-        beyond = float(np.log(max(1, len(found)) / covered / _ENOUGH))
-        if len(found) < _FEWEST:
-            self._excess += self._scale * beyond
-            if self._excess <= -_FIRST_SCALE:
-                self._step, self._excess = int(_LONGER * self._step) + 1, 0.0
-            return None
-        self.prices, self._uneven, self._scale = evened(found, self.prices, self._gpus)
-        lowest = self._excess - _SLOWER * self._scale * (float(np.log(_NUMBER / _ENOUGH)) - beyond)
-        if beyond > _BEYOND:
-            self._excess += self._scale * beyond
-        if lowest > 0:
-            self._step = int(_SHORTER * self._step)
-        elif lowest < -max(_WIDEST, _WIDEST_IN_SCALES * self._scale):
-            self._step = int(_LONGER * self._step) + 1
-        elif self._uneven < _UNEVEN:
-            return lowest
-        return None
+    def _tasks(self) -> PricedTasks:
+        at_most = self._search.lower + max(1, int(self._step))
+        grain = grain_of(self._branches, at_most, _GRAINS)
+        tasks = priced_tasks(self._search.problem, self._branches, self.prices, at_most, grain)
+        return tasks._replace(raised_by=grain // 2)
 
-    def _highest(self, tasks: PricedTasks, lowest: float) -> int:
-        """Return the value of a set for which the others of a partition can just make up, being worth less."""
-        return int(tasks.value / self._gpus * (1 - (self._gpus - 1) * lowest))
+    def _listed(self, tasks: PricedTasks, thinning: Thinning) -> GpuSets:
+        """List some sets of about the mean value, and keep in mind how many each layout has."""
+        mean = tasks.value / self._gpus
+        guess, least = int(mean * (1 + self._best)), int(mean * (1 - _WINDOW))
+        layouts, value = best_layouts(self._branches, tasks, guess, least, _LAYOUTS)
+        self._best = value / mean - 1
+        self._search.control.spend(_SECONDS_PER_LAYOUT * len(layouts))
+        drawn = self._drawn(layouts, long=thinning.highest < tasks.value)
+        found = self.some(tasks, drawn, least, thinning)
+        counts = np.bincount(found.layouts, minlength=len(self.listing.layouts)) / thinning.of_layout
+        for layout, count in zip(self.listing.layouts, counts.tolist(), strict=True):
+            self._known[layout] = 0.5 * (self._known.get(layout, count) + count)
+        return found
 
-    def _worth(self, tasks: PricedTasks, excess: float, effort: int, sample: Sample) -> GpuSets:
-        """List some sets that exceed the mean value by a share of it."""
-        return self.sets(tasks, int(tasks.value / self._gpus * (1 + excess)), effort, sample)
+    def _drawn(self, layouts: list[Layout], *, long: bool) -> list[Layout]:
+        """Draw the layouts of a sample, or of a long list: those that had sets, and in a sample others."""
+        new = [layout for layout in layouts if layout not in self._known]
+        known = [layout for layout in layouts if layout in self._known]
+        drawn = self._random.uniform(0.5, 1.5, len(known)) * [self._known[layout] for layout in known]
+        ranked = [known[at] for at in np.argsort(-drawn, kind="stable")]
+        if not long:
+            first = ranked[: int(_KNOWN * _SAMPLED)]
+            return [*first, *new, *ranked[len(first) :]][:_SAMPLED]
+        most = self._effort * _LISTED
+        have = [layout for layout in ranked if self._known[layout] > 0][:most]
+        return have if 3 * len(have) >= most else [*have, *new][:most]

@@ -14,8 +14,8 @@ It is a portfolio of :data:`PHASES`, one after the other, each where it applies:
    that is left is searched by itself, and local search takes turns with that
    (:mod:`mig_opt.models.batch.layout_search`). On several GPUs with some ten tasks each, the tasks are partitioned into
    sets of one GPU each (:mod:`mig_opt.models.batch.set_partition`).
-4. The rest is left to the local search. Before it, sets of up to some sixty tasks of about the same value are joined to
-   schedules (:mod:`mig_opt.models.batch.even_sets`); after it, they raise the bound. Batches that the tables of
+4. The rest is left to the local search, in turn with sets of up to some sixty tasks of about the same value, which are
+   joined to schedules (:mod:`mig_opt.models.batch.even_sets`) and raise the bound. Batches that the tables of
    subsets could take, and all of them where there is no limit of time, are left to the block model as a whole
    (:mod:`mig_opt.models.batch.block_search`).
 """
@@ -60,7 +60,7 @@ _MAX_BUILD_SECONDS = 0.5
 _MAX_TASKS_BY_SETS = 35
 """Number of tasks above which a proof by layouts comes only after a long local search."""
 
-_IDLE_CYCLES, _IDLE_CYCLES_BEFORE_SETS, _LONG_IDLE_CYCLES = 20, 60, 200
+_IDLE_CYCLES, _LONG_IDLE_CYCLES = 20, 200
 """Cycles of the local search without gain, before something else is tried."""
 
 _MAX_TASKS_OF_FEW_SETS = 10
@@ -73,6 +73,9 @@ three of them the local search is ahead."""
 
 _MOST_EFFORT = 64
 """Effort at which partitions into sets end: the first one has 1."""
+
+_MOST_EFFORT_OF_LISTS = 8
+"""Effort of the lists of sets at which there are no more schedules to be found."""
 
 _MAX_TASKS_BY_LAYOUT = 150
 """Number of tasks above which layouts are not searched: local search ends as close to the bound."""
@@ -181,19 +184,26 @@ class Portfolio:
         self.local_search.run(idle_cycles)
 
     def side_by_side(self) -> None:
-        """Bound and schedule side by side."""
+        """Bound and schedule side by side; where partitions are frequent, the first ones come between two bounds."""
         assert self.local_search is not None
+        stages: list[tuple[int, ...]]
         if self.has_few_sets or self.tasks > _MAX_TASKS_FINE:
             # Few sets of tasks prove more than finer prices do, and the sooner with all threads.
-            grains: tuple[int, ...] = (GRAINS,)
+            stages = [(GRAINS,)]
         elif fills_gpus(self.search.problem):
-            grains = GRAINS, FINE_GRAINS
+            stages = [(GRAINS, FINE_GRAINS)]
+        elif self.has_many_partitions:
+            stages = [(_COARSE_GRAINS, _MIDDLE_GRAINS), (FINE_GRAINS,)]
         else:
-            grains = _COARSE_GRAINS, _MIDDLE_GRAINS, FINE_GRAINS
+            stages = [(_COARSE_GRAINS, _MIDDLE_GRAINS, FINE_GRAINS)]
         then = None if self.has_few_sets else self._set_bound
-        priced = PricedSearch(self.search, self.local_search, grains, then)
-        priced.run()
-        self.dual_prices = priced.dual_prices
+        for grains in stages:
+            last = then if grains is stages[-1] else None
+            priced = PricedSearch(self.search, self.local_search, grains, last, self.dual_prices)
+            priced.run()
+            self.dual_prices = priced.dual_prices
+            if grains is not stages[-1] and self.has_sets and self.search.open:
+                self.sets.look_for_schedules(patient=False)
 
     def _set_bound(self, prices: DualPrices, over: Callable[[], bool]) -> SetBound[BlockModel] | None:
         listed = not self.has_many_partitions and self.search.problem.alike and has_sets(prices, self.tasks)
@@ -224,15 +234,27 @@ class Portfolio:
 
     def go_on(self) -> None:
         """Let the local search and the sets of tasks take turns until the end."""
-        if self.has_many_partitions:
-            self.improve(_IDLE_CYCLES_BEFORE_SETS)
-            self.sets.look_for_schedules(share=0.75)
-        while self.search.open and self._effort < _MOST_EFFORT and self.dual_prices is not None:
+        search, many = self.search, self.has_many_partitions
+        if many:
+            self._look_for_schedules(_IDLE_CYCLES, 1)
+        while search.open and self._effort < _MOST_EFFORT and self.dual_prices is not None:
             self.improve(_LONG_IDLE_CYCLES)
-            if self.search.open:
+            if search.open:
                 self.partition(share=0.5)
+        while many and self.limited and search.open and not search.control.expired:
+            self._look_for_schedules(_LONG_IDLE_CYCLES, _MOST_EFFORT_OF_LISTS)
         if self.limited:
             self.improve(math.inf)
+
+    def _look_for_schedules(self, idle_cycles: int, effort: int) -> None:
+        """Look for partitions into sets, each time with more effort unless the last one found schedules."""
+        search = self.search
+        while search.open and not search.control.expired and effort <= _MOST_EFFORT_OF_LISTS:
+            before = search.upper
+            self.sets.look_for_schedules(effort=effort)
+            effort = 1 if search.upper < before else 2 * effort
+            if search.open:
+                self.improve(idle_cycles)
 
     def prove_by_layouts(self, share: float) -> None:
         """Look through the layouts that the dual prices leave."""

@@ -47,14 +47,20 @@ class PricedSearch(Generic[M]):
     """Dual prices and local search on several GPUs, until there are no better dual prices.
 
     Times are rounded to the first ``grains`` of a schedule, then to the next ones. The ``last`` bound follows on these.
+    It may go on from earlier dual prices, ``start``.
     """
 
     def __init__(
-        self, search: BlockSearch[M], local: TimedSearch, grains: Sequence[int], last: Last | None = None
+        self,
+        search: BlockSearch[M],
+        local: TimedSearch,
+        grains: Sequence[int],
+        last: Last | None = None,
+        start: DualPrices | None = None,
     ) -> None:
         self._search, self._local, self._grains, self._last = search, local, list(grains), last
-        self.dual_prices: DualPrices | None = None
-        self._bound: RisingBound = DualPriceBound(search, grains=self._grains.pop(0))
+        self.dual_prices = start
+        self._bound: RisingBound = DualPriceBound(search, start, self._grains.pop(0))
         self._rounds, self._next_patterns = 0, _ROUNDS_OF_PATTERNS
         self._ended, self._stopped = False, False
         self._fills = fills_gpus(search.problem)

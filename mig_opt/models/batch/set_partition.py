@@ -36,11 +36,11 @@ Solve = Callable[[Batch, Control[Schedule]], None]
 _MAX_WORDS, _WORDS_PER_SECOND = 2**32, 8e8
 """Words of 64 sets that are looked at in search of a partition, at most; and by a thread in a second."""
 
-_EVEN_EFFORT = 2
+_EVEN_EFFORT = 0.1
 """Effort of the search for a partition into sets of about the mean value."""
 
 _MOST_IN_VAIN = 3
-"""Partitions whose schedules are no shorter, one after the other, until other sets are listed."""
+"""Partitions whose schedules are no shorter, until other sets are listed."""
 
 _GPU_SECONDS = 5.0
 """Seconds for the exact method on one GPU, at most."""
@@ -57,6 +57,7 @@ class SetPartition(Generic[M]):
         self._end = 0.0
         workers = search.control.workers
         self._bound = SetBound(search, start, workers, expired=self._expired, part=8, remaining=self._none_within)
+        self._even: EvenSets[M] | None = None
         self._alone: dict[int, _OneGpu] = {}  # the sets that were scheduled, by their bits
 
     def prove(self, share: float = 1.0, effort: int = 1) -> None:
@@ -69,32 +70,40 @@ class SetPartition(Generic[M]):
         while self._bound.round():
             pass
 
-    def look_for_schedules(self, share: float = 1.0) -> None:
-        """Look for partitions into sets of about the mean value, and schedule each of them."""
-        search, goes_on = self._search, True
-        self._end = search.control.end_of(share)
-        even = EvenSets(search, self._bound.found(), search.control.workers, expired=self._expired)
+    def look_for_schedules(self, effort: int = 1, *, patient: bool = True) -> None:
+        """Look for partitions into sets of about the mean value, and schedule each of them.
+
+        It goes on until schedules as long as the best one are looked for, or without patience until there is none once.
+        With a greater ``effort`` lists are as many times longer.
+        """
+        search, goes_on, some = self._search, True, False
+        self._end = search.control.end_of(1.0)
+        if self._even is None:
+            self._even = EvenSets(search, self._bound.found(), search.control.workers, expired=self._expired)
+        self._even.restart(effort)
         with suppress(TooMuchError):
             while goes_on:
-                listed, before = even.next_sets(), search.upper
+                listed, before = self._even.next_sets(), search.upper
                 with suppress(TooMuchError):
-                    self._look_through(even.listing, *listed)
-                goes_on = even.found(schedules=search.upper < before)
+                    self._look_through(self._even.listing, *listed, _EVEN_EFFORT * effort)
+                shorter = search.upper < before
+                goes_on = self._even.found(schedules=shorter) and (patient or shorter or not some)
+                some |= shorter
 
-    def _look_through(self, listing: GpuSetListing, found: GpuSets, tasks: PricedTasks) -> None:
-        """Schedule one partition after the other into some of the sets, as long as there are any."""
-        begin, in_vain = 0, 0
-        while not self._expired() and in_vain < _MOST_IN_VAIN:
-            at_most = self._search.upper - 1
+    def _look_through(self, listing: GpuSetListing, found: GpuSets, tasks: PricedTasks, effort: float) -> None:
+        """Schedule partitions into some of the sets, until one is shorter than the best schedule."""
+        begin, at_most = 0, self._search.upper - 1
+        for _ in range(_MOST_IN_VAIN):
             late = [one for one, alone in self._alone.items() if alone.ticks > at_most]
             found = found.at((found.lengths <= at_most) & ~np.isin(found.sets, np.array(late, np.int64)))
-            if not len(found):
+            if self._expired() or not len(found):
                 return
-            parts, begin = self._partition(found, tasks, _EVEN_EFFORT, begin)
+            parts, begin = self._partition(found, tasks, effort, begin)
             if not parts:
                 return
             self._schedule(listing, found, parts, at_most)
-            in_vain = in_vain + 1 if self._search.upper > at_most else 0
+            if self._search.upper <= at_most:
+                return
 
     def _expired(self) -> bool:
         return self._search.control.left_until(self._end) <= 0
@@ -123,7 +132,7 @@ class SetPartition(Generic[M]):
         return False
 
     def _partition(
-        self, found: GpuSets, tasks: PricedTasks, effort: int, begin: int = 0
+        self, found: GpuSets, tasks: PricedTasks, effort: float, begin: int = 0
     ) -> tuple[tuple[int, ...], int]:
         """Return a partition of all tasks into some of the sets, an empty one if there is none; and where it was."""
         control = self._search.control

@@ -12,7 +12,7 @@ The limit begins close to the bound and grows, since the work does as well.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Generic
 
@@ -20,9 +20,9 @@ import numpy as np
 
 from mig_opt.batch.loads.branches import Branches
 from mig_opt.batch.loads.columns import grain_of
-from mig_opt.batch.loads.gpu_sets import GpuSetListing, GpuSets, Sample
+from mig_opt.batch.loads.gpu_sets import GpuSetListing, GpuSets, Thinning
 from mig_opt.batch.loads.layout_values import PricedTasks, priced_tasks
-from mig_opt.batch.loads.layouts import MAX_LAYOUTS, number_of_layouts
+from mig_opt.batch.loads.layouts import MAX_LAYOUTS, Layout, number_of_layouts
 from mig_opt.batch.loads.subsets import NEVER, Integers, Reals
 from mig_opt.batch.loads.task_sets import MAX_TASKS_OF_SETS
 from mig_opt.models.batch.block_search import BlockSearch, M
@@ -91,10 +91,8 @@ class SearchedSets(Generic[M]):
         self._search, self._workers, self._expired = search, workers, expired
         self.listing = GpuSetListing(search.problem, branches, _MAX_SETS)
 
-    def sets(self, tasks: PricedTasks, needed: int, effort: int = 1, sample: Sample | None = None) -> GpuSets:
-        """List the sets that a GPU can run, of some value at least, or a ``sample`` of them.
-
-        A list may take ``effort`` times as long as usual.
+    def sets(self, tasks: PricedTasks, needed: int, effort: int = 1) -> GpuSets:
+        """List the sets that a GPU can run, of some value at least; that may take ``effort`` times as long as usual.
 
         Raises
         ------
@@ -105,7 +103,19 @@ class SearchedSets(Generic[M]):
             raise TooMuchError
         # In a deterministic run the clock stands still meanwhile.
         most = int(min(effort * _MAX_STEPS, 1 + self._search.control.left * _STEPS_PER_SECOND))
-        found = self.listing.sets(tasks, needed, most, self._workers, self._expired, sample)
+        return self._spent(self.listing.sets(tasks, needed, most, self._workers, self._expired))
+
+    def some(self, tasks: PricedTasks, layouts: Sequence[Layout], needed: int, thinning: Thinning) -> GpuSets:
+        """List some sets of these layouts, of some value at least.
+
+        Raises
+        ------
+        TooMuchError
+            If the time is up.
+        """
+        return self._spent(self.listing.some(tasks, layouts, needed, self._workers, self._expired, thinning))
+
+    def _spent(self, found: GpuSets | None) -> GpuSets:
         spent = self.listing.steps / _STEPS_PER_SECOND + _SECONDS_PER_LAYOUT * len(self.listing.layouts)
         self._search.control.spend(spent)
         if found is None:
