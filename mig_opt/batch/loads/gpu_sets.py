@@ -111,7 +111,7 @@ class GpuSetListing:
         expired: Callable[[], bool],
         thinning: Thinning,
     ) -> GpuSets | None:
-        """List some sets of these layouts, of some value at least; None if the time is up."""
+        """List some sets of these layouts, of some value at least, the first ones first; None if the time is up."""
         return self._list(tasks, layouts, needed, _NO_LIMIT, workers, expired, thinning)
 
     def _list(
@@ -150,9 +150,11 @@ class GpuSetListing:
         sets, values, lengths = (np.empty(most, np.int64) for _ in range(3))
         steps, empty = np.zeros(2, np.int64), int(not self._all_used)
         for at in range(start, min(start + _LAYOUTS_AT_A_TIME, len(self.layouts))):
-            steps_left = min(self._steps_left, most_steps)
-            if steps_left <= 0 or (thinning is _ALL and self._count > self._most) or expired():
+            steps_left, full = min(self._steps_left, most_steps), self._count > self._most
+            if steps_left <= 0 or (full and thinning is _ALL) or expired():
                 return None
+            if full:
+                break
             of = thinning.highest, thinning.of_branch, thinning.of_layout
             limits = (tasks.grain, tasks.at_most, needed, empty, steps_left, tasks.raised_by, *of)
             count = _gpu_sets(self._rows(at), tasks.ticks, tasks.prices, limits, sets, values, lengths, steps)
