@@ -38,7 +38,7 @@ typedef struct { int64_t same, busy_one, busy_two, wait_one, wait_two; } Sibling
 
 EXPORT void split_tasks(
     OF(sets) const Table *one, OF(sets) const Table *two, OF(some) const Table *subsets, const Siblings *siblings,
-    int64_t at_most, OF(sets) Table *result);
+    int64_t at_most, OF(sets) Table *work, OF(sets) Table *result);
 EXPORT void add_tasks(OF(1 << tasks) Table *table, OF(tasks) const Table *ticks, int64_t at_most);
 EXPORT void subset_sums(OF(tasks) const Table *amounts, OF(1 << tasks) Table *sums);
 EXPORT void long_subset_sums(OF(tasks) const Integers *amounts, OF(1 << tasks) Integers *sums);

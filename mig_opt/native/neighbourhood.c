@@ -37,8 +37,10 @@ typedef struct {
     int64_t count;          /* their number */
     int64_t sets;           /* number of their subsets */
     int32_t *tables;        /* the shortest longest path, for each node and each subset of them */
+    int32_t *leaf;          /* the same for a leaf, where nothing runs */
     int64_t *sums;          /* work space of sets_within */
     int32_t *subsets;       /* its result */
+    int32_t *work;          /* work space of split_tasks */
     int32_t *member_sums;   /* sums over the subsets of some free tasks */
     int64_t *within, *above;
     int64_t *path, *rest;   /* tasks on the longest path, and elsewhere */
@@ -55,7 +57,8 @@ typedef struct { int64_t used, unused, idle, spared, below; } StackTicks;
 
 static Table table_of(const Search *search, int64_t node)
 {
-    return (Table){search->tables + node * search->sets, search->sets};
+    bool leaf = search->tree->kind.at[node] == LEAF;
+    return (Table){leaf ? search->leaf : search->tables + node * search->sets, search->sets};
 }
 
 static void choose_gpus(Search *search, Round *round)
@@ -210,13 +213,9 @@ static void fill_tables(Search *search, int64_t gpu, int64_t other, int64_t limi
     path_sums(search->costs, tree, &search->state, gpu, search->within, search->above);
     int64_t all = search->within[last - first];
     for (int64_t node = first; node <= last; node++) {
-        Table table = table_of(search, node), one = table_of(search, tree->one.at[node]);
-        if (tree->kind.at[node] == LEAF) {
-            for (int64_t subset = 0; subset < search->sets; subset++)
-                table.at[subset] = NEVER;
-            table.at[0] = 0;
-        } else if (tree->kind.at[node] == SPLIT) {
-            Table two = table_of(search, tree->two.at[node]);
+        Table table = table_of(search, node);
+        if (tree->kind.at[node] == SPLIT) {
+            Table one = table_of(search, tree->one.at[node]), two = table_of(search, tree->two.at[node]);
             Siblings siblings = siblings_of(search, node);
             int64_t paths = tree->leaves.at[node];
             int64_t own = search->within[node - first] + paths * search->above[node - first];
@@ -225,8 +224,9 @@ static void fill_tables(Search *search, int64_t gpu, int64_t other, int64_t limi
             for (int64_t subset = 0; subset < search->sets; subset++)
                 table.at[subset] = SKIPPED;
             Table subsets = sets_of(search, node, other, alone, room);
-            split_tasks(&one, &two, &subsets, &siblings, limit, &table);
-        } else {
+            Table work = {search->work, search->sets};
+            split_tasks(&one, &two, &subsets, &siblings, limit, &work, &table);
+        } else if (tree->kind.at[node] == STACK) {
             int32_t here[64];
             for (int64_t index = 0; index < search->count; index++)
                 here[index] = (int32_t)ticks_of(search->costs, search->free[index], tree->place.at[node]);
@@ -243,21 +243,21 @@ static void fill_tables(Search *search, int64_t gpu, int64_t other, int64_t limi
     }
 }
 
-/* Returns the least length of two GPUs that divide the free tasks, and draws a best part of the first. */
-static int64_t divide(Search *search, const Table *one, const Table *two, int64_t *drawn)
+/* Finds the parts of the free tasks with which the first of two GPUs gives the least length of both; returns it. */
+static int64_t divide(const Table *one, const Table *two, int64_t limit, Table *best)
 {
-    int64_t shortest = NEVER, seen = 0;
-    *drawn = 0;
+    int64_t shortest = limit;
+    best->count = 0;
     for (int64_t part = 0; part < one->count; part++) {
         int64_t length = most(one->at[part], two->at[(one->count - 1) ^ part]);
-        if (length < shortest) {
-            shortest = length;
-            seen = 0;
-        }
-        if (length == shortest && random_below(&search->random, ++seen) == 0)
-            *drawn = part;
+        if (length > shortest)
+            continue;
+        if (length < shortest)
+            best->count = 0;
+        shortest = length;
+        best->at[best->count++] = (int32_t)part;
     }
-    return shortest;
+    return best->count ? shortest : INT64_MAX;
 }
 
 /* Returns the weighted cost of a choice of places for the free tasks. */
@@ -407,13 +407,16 @@ static int64_t reassign(Search *search, const Round *round, int64_t *best)
     for (int at = 0; at < (alone ? 1 : 2); at++)
         fill_tables(search, gpus[at], gpus[1 - at], limit);
     Table one = table_of(search, tree->last.at[round->longer]), two = table_of(search, tree->last.at[round->shorter]);
+    Table best_parts = {search->work, search->sets};
+    int64_t length = alone ? one.at[everything] : divide(&one, &two, limit, &best_parts);
+    if (length > limit)
+        return INT64_MAX; /* there is none, which must not be: the tasks stay where they were */
+    int64_t room = most(length, round->others) + round->slack;
     for (int draw = 0; draw < DRAWS; draw++) {
-        int64_t here = everything;
-        int64_t length = alone ? one.at[everything] : divide(search, &one, &two, &here);
-        int64_t room = most(length, round->others) + round->slack;
-        if (length > limit || !draw_assignment(search, round->longer, here, room, drawn)
+        int64_t here = alone ? everything : best_parts.at[random_below(&search->random, best_parts.count)];
+        if (!draw_assignment(search, round->longer, here, room, drawn)
             || !(alone || draw_assignment(search, round->shorter, everything ^ here, room, drawn)))
-            return INT64_MAX; /* there is none, which must not be: the tasks stay where they were */
+            return INT64_MAX; /* must not be, either */
         double cost = weighted_cost(search, drawn);
         place_free(search, drawn, 1);
         int64_t makespan = most(makespan_of(search, round->longer), makespan_of(search, round->shorter));
@@ -465,8 +468,10 @@ static size_t lay_out(Search *search, int64_t tasks, int64_t at_most, char *memo
     search->paths = take(&end, tree->last.count, sizeof(int64_t));
     search->free = take(&end, at_most, sizeof(int64_t));
     search->tables = take(&end, nodes * sets, sizeof(int32_t));
+    search->leaf = take(&end, sets, sizeof(int32_t));
     search->sums = take(&end, 3 * sets, sizeof(int64_t));
     search->subsets = take(&end, sets, sizeof(int32_t));
+    search->work = take(&end, sets, sizeof(int32_t));
     search->member_sums = take(&end, sets, sizeof(int32_t));
     search->within = take(&end, nodes, sizeof(int64_t));
     search->above = take(&end, nodes, sizeof(int64_t));
@@ -492,6 +497,8 @@ EXPORT int64_t improve(
     if (!memory)
         return -1;
     lay_out(&search, places->count, at_most, memory);
+    for (int64_t subset = 0; subset < (int64_t)1 << least(at_most, places->count); subset++)
+        search.leaf[subset] = subset ? NEVER : 0;
     seed_random(&search.random, (uint32_t)seed);
     for (int64_t task = 0; task < places->count; task++)
         add_task(costs, &search.state, task, places->at[task], 1);

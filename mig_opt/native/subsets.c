@@ -1,43 +1,159 @@
 #include "subsets.h"
 
-EXPORT void split_tasks(
-    const Table *one, const Table *two, const Table *subsets, const Siblings *siblings, int64_t at_most, Table *result)
+#include <string.h>
+
+/* Tables are read in blocks: the sets that differ in their first three tasks only, as many as fit into a register. */
+enum { LANES = 8, LANE_TASKS = 3 };
+typedef int32_t Lanes __attribute__((vector_size(32)));
+
+static inline Lanes all_lanes(int32_t entry) { return entry - (Lanes){0}; }
+
+static inline Lanes lanes_at(const int32_t *from)
 {
+    Lanes found;
+    memcpy(&found, from, sizeof found);
+    return found;
+}
+
+static inline Lanes least_lanes(Lanes one, Lanes two)
+{
+    for (int lane = 0; lane < LANES; lane++)
+        one[lane] = one[lane] < two[lane] ? one[lane] : two[lane];
+    return one;
+}
+
+static inline Lanes most_lanes(Lanes one, Lanes two)
+{
+    for (int lane = 0; lane < LANES; lane++)
+        one[lane] = one[lane] > two[lane] ? one[lane] : two[lane];
+    return one;
+}
+
+/* The tables of two branches, the least entry of each of their blocks, and a copy of the first block of the second with
+ * as much room before it. */
+typedef struct {
+    const int32_t *one, *two;
+    int32_t *least_one, *least_two, first_two[2 * LANES], wait_one, wait_two, at_most;
+} Split;
+
+/* Finds the shortest joint paths of the sets of a block, as if the branches always waited for each other. The fixed
+ * tasks, above the lanes, run in the first branch. */
+VECTORISED static void split_block(const Split *split, uint32_t block, uint32_t fixed, int32_t found[LANES])
+{
+    const int32_t *least_one = split->least_one, *least_two = split->least_two, at_most = split->at_most;
+    const Lanes wait_one = all_lanes(split->wait_one), wait_two = all_lanes(split->wait_two);
+    Lanes shortest[LANES]; /* for each set of the first tasks that runs in the first branch */
+    for (int taken = 0; taken < LANES; taken++)
+        shortest[taken] = all_lanes(NEVER);
+    uint32_t rest = block ^ fixed, part = rest;
+    for (;;) {
+        uint32_t here = part | fixed, there = rest ^ part;
+        if (least_one[here] <= at_most && least_two[there] <= at_most) {
+            const int32_t *first = split->one + LANES * here;
+            const int32_t *second = there ? split->two + LANES * there : split->first_two + LANES;
+#pragma GCC unroll 8
+            for (int taken = 0; taken < LANES; taken++) {
+                /* A lane that has all these tasks finds what is left of it so many entries before. */
+                Lanes one = all_lanes(first[taken]), two = lanes_at(second - taken);
+                Lanes joint = most_lanes(most_lanes(one, two), least_lanes(one + wait_one, two + wait_two));
+                shortest[taken] = least_lanes(shortest[taken], joint);
+            }
+        }
+        if (!part)
+            break;
+        part = (part - 1) & rest;
+    }
+    for (int lane = 0; lane < LANES; lane++) {
+        found[lane] = NEVER;
+        for (int taken = 0; taken < LANES; taken++)
+            if ((lane & taken) == taken && shortest[taken][lane] < found[lane])
+                found[lane] = shortest[taken][lane];
+    }
+}
+
+/* Writes the least entry of each block of a table. */
+VECTORISED static void least_of_blocks(const int32_t *table, int64_t blocks, int32_t *found)
+{
+    for (int64_t block = 0; block < blocks; block++) {
+        found[block] = table[LANES * block];
+        for (int lane = 1; lane < LANES; lane++)
+            found[block] = found[block] < table[LANES * block + lane] ? found[block] : table[LANES * block + lane];
+    }
+}
+
+/* The work space is for the least entries of blocks. */
+EXPORT void split_tasks(
+    const Table *one, const Table *two, const Table *subsets, const Siblings *siblings, int64_t at_most, Table *work,
+    Table *result)
+{
+    int64_t blocks = most(1, one->count / LANES), block = -1;
+    int32_t small[2][LANES], least_entries[2], found[LANES];
+    /* The sum of any entry and a wait fits into 32 bits, since no wait is longer than NEVER. */
+    int32_t wait_one = (int32_t)least(siblings->wait_one, NEVER), wait_two = (int32_t)least(siblings->wait_two, NEVER);
+    Split split = {
+        one->at, two->at, work->at, work->at + blocks, {0}, wait_one, wait_two, (int32_t)least(at_most, NEVER)};
+    if (one->count < LANES) { /* a block that is not full */
+        for (int64_t lane = 0; lane < LANES; lane++) {
+            small[0][lane] = lane < one->count ? one->at[lane] : NEVER;
+            small[1][lane] = lane < one->count ? two->at[lane] : NEVER;
+        }
+        split.one = small[0], split.two = small[1];
+        split.least_one = least_entries, split.least_two = least_entries + 1;
+    }
+    least_of_blocks(split.one, blocks, split.least_one);
+    least_of_blocks(split.two, blocks, split.least_two);
+    memcpy(split.first_two + LANES, split.two, sizeof(Lanes));
     for (int64_t at = 0; at < subsets->count; at++) {
-        uint32_t whole = (uint32_t)subsets->at[at], fixed = 0;
-        if (siblings->same) {
-            fixed = whole;
+        int32_t whole = subsets->at[at], lane = whole % LANES;
+        if (whole / LANES != block) {
+            block = whole / LANES;
+            uint32_t fixed = siblings->same ? (uint32_t)block : 0;
             while (fixed & (fixed - 1))
                 fixed &= fixed - 1;
+            split_block(&split, (uint32_t)block, fixed, found);
         }
-        uint32_t rest = whole ^ fixed, part = rest;
-        int64_t shortest = at_most + 1;
-        for (;;) {
-            int64_t first = one->at[part | fixed], second = two->at[rest ^ part];
-            int64_t length = most(first, second);
-            if (length < shortest) {
-                if (((part | fixed) || siblings->busy_one) && ((rest ^ part) || siblings->busy_two))
-                    length = joint_path(first, second, siblings->wait_one, siblings->wait_two);
-                shortest = least(shortest, length);
-            }
-            if (!part)
-                break;
-            part = (part - 1) & rest;
-        }
-        result->at[whole] = (int32_t)(shortest <= at_most ? shortest : NEVER);
+        int64_t length = found[lane];
+        if (!siblings->busy_one)
+            length = least(length, most(split.one[0], split.two[whole]));
+        if (!siblings->busy_two)
+            length = least(length, most(split.one[whole], split.two[0]));
+        result->at[whole] = (int32_t)(length <= at_most ? length : NEVER);
     }
+}
+
+/* Lets the first tasks, within the lanes, run in one more place. */
+static inline Lanes with_lane_tasks(Lanes entries, const Lanes longer[LANE_TASKS])
+{
+    for (int task = 0; task < LANE_TASKS; task++) {
+        Lanes without;
+        for (int lane = 0; lane < LANES; lane++)
+            without[lane] = entries[lane & ~(1 << task)];
+        entries = least_lanes(entries, without + longer[task]);
+    }
+    return entries;
 }
 
 VECTORISED EXPORT void add_tasks(Table *table, const Table *ticks, int64_t at_most)
 {
-    for (int64_t task = 0; task < ticks->count; task++) {
+    int32_t *entries = table->at;
+    Lanes first[LANE_TASKS]; /* ticks of the first tasks, for the lanes that have them */
+    for (int task = 0; task < LANE_TASKS; task++) {
+        int32_t longer = task < ticks->count && ticks->at[task] <= at_most ? ticks->at[task] : NEVER;
+        for (int lane = 0; lane < LANES; lane++)
+            first[task][lane] = lane >> task & 1 ? longer : 0;
+    }
+    for (int64_t block = 0; block + LANES <= table->count; block += LANES) {
+        Lanes found = with_lane_tasks(lanes_at(entries + block), first);
+        memcpy(entries + block, &found, sizeof found);
+    }
+    for (int64_t task = table->count < LANES ? 0 : LANE_TASKS; task < ticks->count; task++) {
         int32_t longer = ticks->at[task];
         if (longer > at_most)
             continue;
         int64_t bit = (int64_t)1 << task;
         for (int64_t block = bit; block < table->count; block += 2 * bit) {
-            const int32_t *restrict without = table->at + block - bit;
-            int32_t *restrict including = table->at + block;
+            const int32_t *restrict without = entries + block - bit;
+            int32_t *restrict including = entries + block;
             for (int64_t at = 0; at < bit; at++) {
                 int32_t sum = without[at] + longer;
                 including[at] = including[at] < sum ? including[at] : sum;
@@ -49,9 +165,13 @@ VECTORISED EXPORT void add_tasks(Table *table, const Table *ticks, int64_t at_mo
 VECTORISED void choose_use(
     Table *used, const Table *unused, int64_t used_ticks, int64_t clearing_ticks, int64_t at_most)
 {
+    int32_t longer = (int32_t)least(used_ticks, NEVER), clearing = (int32_t)least(clearing_ticks, NEVER);
+    int32_t limit = (int32_t)least(at_most, NEVER);
+    int32_t *restrict entries = used->at;
+    const int32_t *restrict others = unused->at;
     for (int64_t subset = 0; subset < used->count; subset++) {
-        int64_t length = least(used->at[subset] + used_ticks, unused->at[subset] + clearing_ticks);
-        used->at[subset] = (int32_t)(length <= at_most ? length : NEVER);
+        int32_t one = entries[subset] + longer, two = others[subset] + clearing, length = one < two ? one : two;
+        entries[subset] = length <= limit ? length : NEVER;
     }
 }
 
@@ -66,7 +186,7 @@ EXPORT void subset_sums(const Table *amounts, Table *sums)
     }
 }
 
-EXPORT void long_subset_sums(const Integers *amounts, Integers *sums)
+VECTORISED EXPORT void long_subset_sums(const Integers *amounts, Integers *sums)
 {
     sums->at[0] = 0;
     for (int64_t task = 0; task < amounts->count; task++) {
@@ -89,8 +209,8 @@ EXPORT int64_t sets_within(
     long_subset_sums(beside, &in_all);
     for (int64_t subset = 0; subset < sets; subset++) {
         int64_t rest = (sets - 1) ^ subset, within = in_branch.at[subset];
-        if (within <= room[0] && outside.at[rest] <= room[1] && within + in_all.at[rest] <= room[2])
-            result->at[found++] = (int32_t)subset;
+        result->at[found] = (int32_t)subset;
+        found += (within <= room[0]) & (outside.at[rest] <= room[1]) & (within + in_all.at[rest] <= room[2]);
     }
     return found;
 }

@@ -70,7 +70,7 @@ _NEAR = 1.0015
 """Makespan of an assignment, relative to the best schedule, up to which it is timed: a block model may find a better
 order of operations."""
 
-_SECONDS_PER_SET = 2.5e-8
+_SECONDS_PER_SET = 1.3e-8
 """Seconds for each set of tasks that move, in a round, at most."""
 
 

@@ -2,9 +2,9 @@
 
 This is the destroy-and-repair step of a large-neighbourhood search (Shaw, 1998; Pisinger and Ropke, 2010). Some tasks
 are *free* to move, all others stay where they are. For every subset of the free tasks the shortest longest path through
-each branch is found by dynamic programming, as in :mod:`mig_opt.models.batch.subset_proof`, in about a millisecond; of
-all best assignments one is drawn. One GPU or two take part at a time, mostly the one with the longest path among them.
-The *length* of a GPU is that of the longest path through it.
+each branch is found by dynamic programming, as in :mod:`mig_opt.models.batch.subset_proof`, in some tenths of a
+millisecond; of all best assignments one is drawn. One GPU or two take part at a time, mostly the one with the longest
+path among them. The *length* of a GPU is that of the longest path through it.
 
 The loops in C work on arrays, so the load tree and the ticks of a batch are given here as arrays too; the structures of
 ``mig_opt/native/loops.h`` have the same fields.

@@ -375,7 +375,7 @@ def split_tasks(one: Table, two: Table, subsets: Subsets, siblings: Siblings, at
     the tree, the path that remains for a small subset may be longer than that of a larger one. Lengths above
     ``at_most`` become NEVER; what is not looked at stays as it is in ``result``.
     """
-    _split_tasks(one, two, subsets, siblings, at_most, result)
+    _split_tasks(one, two, subsets, siblings, at_most, np.empty_like(one), result)
 
 
 def add_tasks(table: Table, ticks: npt.NDArray[np.int32], most: int) -> None:

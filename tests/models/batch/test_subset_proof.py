@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 from block_models import ticks_of
 from hypothesis import assume, given, settings
@@ -21,7 +22,7 @@ from mig_opt.batch.timing import nested_schedule, timed_schedule
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
 from mig_opt.models.batch.portfolio import CpSearch
-from mig_opt.models.batch.subset_proof import Assignments, SubsetTables, prove_by_subsets
+from mig_opt.models.batch.subset_proof import Assignments, Siblings, SubsetTables, prove_by_subsets, split_tasks
 
 A30, A100, H100, RTX = (get_gpu(name) for name in ("A30", "A100", "H100", "RTX-PRO-6000"))
 FAR_TOO_LONG = 2**28
@@ -260,3 +261,37 @@ def test_short_times_in_instances_with_too_little_memory_do_not_hide_schedules()
     outer = {placement.profile.compute_slices: placement for placement in batch.placements()}
     faster = [(0, outer[4 if one < two else 7]) for one, two in times]
     assert solve(batch, "cp", workers=1).lower_bound <= nested_schedule(batch, faster).makespan
+
+
+@st.composite
+def siblings_and_tables(draw: st.DrawFn) -> tuple[list[int], list[int], list[int], Siblings]:
+    """Draw tables of two branches, the sets to look at, and how the branches wait for each other."""
+    sets = 1 << draw(st.integers(0, 5))
+    ticks = st.one_of(st.integers(0, 60), st.sampled_from([NEVER, NEVER + 1]))
+    one = draw(st.lists(ticks, min_size=sets, max_size=sets))
+    same = draw(st.booleans())
+    two = one if same else draw(st.lists(ticks, min_size=sets, max_size=sets))
+    wait = draw(st.sampled_from([0, 3, 2 * NEVER]))
+    busy = draw(st.booleans())
+    siblings = Siblings(
+        same, busy, busy if same else draw(st.booleans()), wait, wait if same else draw(st.integers(0, 9))
+    )
+    return one, two, sorted(draw(st.sets(st.integers(0, sets - 1)))), siblings
+
+
+@given(siblings_and_tables())
+def test_sets_are_split_by_definition(drawn: tuple[list[int], list[int], list[int], Siblings]) -> None:
+    one, two, subsets, siblings = drawn
+    result = np.full(len(one), -1, np.int32)
+    split_tasks(np.array(one, np.int32), np.array(two, np.int32), np.array(subsets, np.int32), siblings, 70, result)
+    for whole, found in enumerate(result):
+        if whole not in subsets:
+            assert found == -1
+            continue
+        lengths = []
+        for part in (part for part in range(whole + 1) if part & whole == part):
+            first, second = one[part], two[whole ^ part]
+            waits = (part or siblings.busy_one) and (whole ^ part or siblings.busy_two)
+            late_one, late_two = (siblings.wait_one, siblings.wait_two) if waits else (0, 0)
+            lengths.append(min(max(first + late_one, second), max(first, second + late_two)))
+        assert found == (min(lengths) if min(lengths) <= 70 else NEVER)
