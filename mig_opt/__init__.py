@@ -8,6 +8,15 @@ optimal 28.434
 The public names are those of ``__all__``; ``__init__.pyi`` lists them, and each is imported when it is first used.
 """
 
-import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+def __getattr__(name: str) -> object:
+    # Only when a name is asked for: the command line has to be there before anything slow is imported.
+    import lazy_loader
+
+    found = globals()
+    found["__getattr__"], found["__dir__"], found["__all__"] = lazy_loader.attach_stub(__name__, __file__)
+    return found[name] if name in found else found["__getattr__"](name)
+
+
+def __dir__() -> list[str]:
+    return [*__getattr__("__all__")]

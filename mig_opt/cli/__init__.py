@@ -4,30 +4,28 @@ Exit codes: 0 done; 1 the answer is no (invalid, infeasible, nothing found); 2 b
 mig_opt; 130 interrupted; 141 nobody reads the output any more. Results go to standard output, errors to standard error.
 
 Solvers, file formats and tables are imported inside the commands that need them, so that ``--help`` comes at once.
+Here nothing is imported but what the interpreter has loaded anyway: nobody heeds Ctrl-C before :func:`main` runs.
 """
-
-from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-
-from mig_opt.cli.streams import drain_errors, interrupted, open_streams
 
 __all__ = ["main"]
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit.
 
     Parameters
     ----------
-    arguments : sequence of str, optional
+    arguments : list of str, optional
         Command and options; by default those that the process was started with.
     """
-    open_streams()
     try:
         # Here, so that Ctrl-C while modules are loaded ends the program in the same way as later on.
+        from mig_opt.cli.streams import open_streams
+
+        open_streams()
         from mig_opt.cli.app import command_line
         from mig_opt.cli.commands import COMMANDS
         from mig_opt.cli.completion import PROGRAM, VARIABLE, asked_of, know_shells
@@ -43,10 +41,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # Python 3.11 makes the other error of Ctrl-C that comes while a class is made.
         if isinstance(error, RuntimeError) and not isinstance(error.__cause__, KeyboardInterrupt):
             raise
+        from mig_opt.cli.streams import interrupted
+
         sys.exit(interrupted())
     except OSError as error:  # from the help, which belongs to no command
         from mig_opt.cli.errors import report
 
         sys.exit(report(error))
     finally:
+        from mig_opt.cli.streams import drain_errors
+
         drain_errors()

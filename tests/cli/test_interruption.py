@@ -52,20 +52,23 @@ def test_ctrl_c_outside_of_the_method_is_one_line(run, batch_file, monkeypatch, 
 
 
 @pytest.mark.parametrize("error", ["KeyboardInterrupt", "RuntimeError from KeyboardInterrupt()"])
-def test_ctrl_c_while_modules_are_loaded_and_again_at_the_end(error):
-    """Python 3.11 makes the other one of it where a class is made."""
-    program = """
+@pytest.mark.parametrize("known", [(), ("signal", "typing", "mig_opt.cli.streams"), ("mig_opt.cli.app", "typer")])
+def test_ctrl_c_while_modules_are_loaded_and_again_at_the_end(error, known):
+    """Python 3.11 makes the other one of it where a class is made. Nothing is loaded before the first line of main."""
+    program = f"""
 import atexit, os, signal, sys
 class Finder:
     def find_spec(self, name, path, target=None):
-        if name == "mig_opt.cli.app":
-            raise ERROR
-import mig_opt.cli
+        if name not in ("mig_opt", "mig_opt.cli"):
+            sys.meta_path.remove(self)
+            raise {error}
+for name in {known}:
+    __import__(name)
 sys.meta_path.insert(0, Finder())
+import mig_opt.cli
 atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))
 mig_opt.cli.main(["versions"])
 """
-    program = program.replace("ERROR", error)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
 
