@@ -10,7 +10,7 @@ from mig_opt import Demand, GpuModel, Pool, Profile, Service
 _SCALE = 10**6
 
 
-_CENTS = 100
+_PARTS = 300
 
 
 def fewest_gpus(demand: Demand, most: int) -> int | None:
@@ -21,7 +21,7 @@ def fewest_gpus(demand: Demand, most: int) -> int | None:
 
 
 def least_cost(demand: Demand, most: int) -> float | None:
-    """The least cost of at most ``most`` GPUs of each kind, in whole cents; None if these do not suffice."""
+    """The least cost of at most ``most`` GPUs of each kind, in thirds of a cent; None if these do not suffice."""
     model = cp_model.CpModel()
     costs = []
     given: dict[str, list[tuple[object, float]]] = {service.name: [] for service in demand.services}
@@ -30,7 +30,7 @@ def least_cost(demand: Demand, most: int) -> float | None:
         layouts = _layouts(pool)
         taken = [model.new_int_var(0, limit, "") for _ in layouts]
         model.add(sum(taken) <= limit)
-        costs += [number * round(pool.cost * _CENTS) for number in taken]
+        costs += [number * round(pool.cost * _PARTS) for number in taken]
         best = {service.name: _best(demand, service, pool.gpu) for service in demand.services}
         for profile in pool.gpu.profiles_of("double-memory"):
             there = sum(number * layout[profile] for number, layout in zip(taken, layouts, strict=True))
@@ -65,7 +65,7 @@ def _solved(model: cp_model.CpModel) -> float | None:
     if status == cp_model.INFEASIBLE:
         return None
     assert status == cp_model.OPTIMAL
-    return round(solver.objective_value) / _CENTS
+    return round(solver.objective_value) / _PARTS
 
 
 def _best(demand: Demand, service: Service, gpu: GpuModel) -> dict[str, float]:

@@ -9,7 +9,9 @@ fewest changes to what is running.
 
 from __future__ import annotations
 
+import itertools
 import math
+import operator
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -17,7 +19,7 @@ from fractions import Fraction
 import numpy as np
 
 from mig_opt.batch.integer_batch import as_decimal
-from mig_opt.method.control import Control
+from mig_opt.method.control import Control, Goals
 from mig_opt.method.result import Status
 from mig_opt.models.serving.fewest_changes import fewest_changes
 from mig_opt.models.serving.fleet_rows import FleetRows, FleetWays
@@ -25,7 +27,7 @@ from mig_opt.models.solvers.backend import Backend, ProgramOutcome, Values, solv
 from mig_opt.models.solvers.highs import Highs, highs_or_cbc
 from mig_opt.models.solvers.linear import LinearProgram, Term
 from mig_opt.serving.bounds import Relaxation, shortage
-from mig_opt.serving.costs import Costs
+from mig_opt.serving.costs import Costs, sums
 from mig_opt.serving.covers import filled
 from mig_opt.serving.demand import ENOUGH, Demand
 from mig_opt.serving.deployment import Deployment
@@ -33,6 +35,9 @@ from mig_opt.serving.deployment import Deployment
 _NOISE = 1e-5
 """GPUs of the largest cost by which a solver's tolerances may move a bound: rows are scaled so that their factors are
 about 1."""
+
+_MOST_SUMS, _FEW = 20_000, 50
+"""Sums of costs that are gone through at most, and those among them for which a program is solved."""
 
 _LOOSE = 1e-6
 """The tolerance with which HiGHS is asked again where it found nothing."""
@@ -82,12 +87,39 @@ def _least_cost(demand: Demand, relaxation: Relaxation, control: Control[Deploym
         program.linear.minimise_sum(program.costs)
         raised = None if before is None else _raiser(demand.costs, control, before[0])
         outcome = program.solve(control, backend, raised)
-        if outcome.status is Status.INFEASIBLE:
+        if outcome.status is Status.INFEASIBLE or _nothing_between(before, demand, relaxation, control, backend):
             if raised is None:
                 control.report_infeasible(_too_few(demand, relaxation))
                 return False
             raised(math.inf)
         elif control.goals == before:
+            return False
+    return True
+
+
+def _nothing_between(
+    goals: Goals | None, demand: Demand, relaxation: Relaxation, control: Control[Deployment], backend: Backend
+) -> bool:
+    """Return True if no deployment is between the bound and the cost, which has still to be that of the ``goals``.
+
+    Solvers do not tell costs apart that differ by their tolerances, but numbers of GPUs of each cost.
+    """
+    if goals is None or control.goals != goals:
+        return False
+    low, high = control.lower_bound, goals[0]
+    costs = sorted({demand.costs.each[pool] for pool in relaxation.kinds.pools} - {Fraction(0)}, reverse=True)
+    if math.prod(high / float(cost) + 1 for cost in costs[:-1]) > _MOST_SUMS:
+        return False
+    # With a margin, since what is compared are the costs as they are told: floating-point numbers.
+    near = sums(costs, Fraction(low * (1 - 1e-9)), Fraction(high * (1 + 1e-9)))
+    between = (counts for counts in near if low <= float(sum(map(operator.mul, costs, counts))) < high)
+    for number, counts in enumerate(between):
+        program = FleetProgram(demand, relaxation)
+        for at, (cost, count) in enumerate(zip(costs, counts, strict=True)):
+            alike = (terms for pool, terms in program.of_pool.items() if demand.costs.each[pool] == cost)
+            program.linear.equal(f"gpus_{at}", itertools.chain(*alike), count)
+        program.linear.minimise_sum(program.costs)
+        if number == _FEW or program.solve(control, backend).status is not Status.INFEASIBLE:
             return False
     return True
 
@@ -144,7 +176,7 @@ class FleetProgram:
         self._rows = FleetRows(self.linear, "", ways, demand.services)
         self._rows.offer_instances()
         # the cost and the number of GPUs, and of the compute slices of all segments
-        self.costs, self.gpus = self._rows.costs, self._rows.gpus
+        self.costs, self.gpus, self.of_pool = self._rows.costs, self._rows.gpus, self._rows.of_pool
         self.slices: list[Term] = [
             (self._rows.segments[name, kind], option.profile.compute_slices)
             for name, options in ways.options.items()

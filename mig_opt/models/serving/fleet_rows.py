@@ -47,6 +47,7 @@ class FleetRows:
         self.segments: dict[Key, Variable] = {}
         self.patterns: list[tuple[Packer, slice, Counts, Variable]] = []  # with the kinds of the packer
         self.gpus: list[Term] = []
+        self.of_pool: dict[int, list[Term]] = {}  # the same by pool
         self.costs: list[Term] = []  # with factors as :meth:`mig_opt.serving.costs.Costs.factor` gives them
         for row, service in enumerate(services):
             shares: list[Term] = []
@@ -74,5 +75,6 @@ class FleetRows:
                 offered = [(variable, -pattern[at]) for variable, pattern in zip(taken, packer.patterns, strict=True)]
                 linear.at_most(f"instances_{label}{pool}_{at}", [*terms, *offered], 0)
             self.patterns += [(packer, part, *entry) for entry in zip(packer.patterns, taken, strict=True)]
-            self.gpus += [(variable, 1.0) for variable in taken]
+            self.of_pool[pool] = [(variable, 1.0) for variable in taken]
+            self.gpus += self.of_pool[pool]
             self.costs += [(variable, self._ways.costs.factor(pool)) for variable in taken]

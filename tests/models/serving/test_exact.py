@@ -245,7 +245,7 @@ _MOST = 4
 
 
 def mixed_demand(seed: int) -> Demand:
-    """Services on GPUs of two or three kinds, some of them few, free, or without MIG."""
+    """Services on GPUs of two or three kinds, some of them few, free, or without MIG; half of the costs are thirds."""
     rng = random.Random(seed)
     kinds = rng.sample([A30, A100, H100], rng.randint(2, 3))
     tables = [
@@ -259,8 +259,9 @@ def mixed_demand(seed: int) -> Demand:
         Service(f"s{number}", 1.0, rng.randint(5, 160) / 2, rng.choice(["m0", "m1"]), rng.choice([1, 1, 1, 2]))
         for number in range(rng.randint(1, 4))
     )
+    parts = 1 + seed % 2 * 2
     pools = tuple(
-        Pool(kind, rng.choice([None, None, 1, 2]), rng.choice([0, 0.5, 1, 1, 2.2, 3]), rng.random() < 0.8)
+        Pool(kind, rng.choice([None, None, 1, 2]), rng.choice([0, 0.5, 1, 1, 2.2, 3]) / parts, rng.random() < 0.8)
         for kind in kinds
     )
     return Demand(services, tuple(tables), pools)
@@ -308,6 +309,7 @@ TABLES = flat_table("a", A30, {1: 10.0, 4: 42.0}), flat_table("a", A100, {1: 12.
         # Costs with many decimals are exact: 0.1 three times is 0.3, and real offers are compared to the cent.
         (120.0, (Pool(A30, cost=0.1), Pool(A100, cost=2.2)), (0.3, {"A30-24GB": 3})),
         (160.0, (Pool(A30, cost=9999.99), Pool(A100, cost=19999.97)), (39999.94, {"A100-80GB": 2})),
+        (160.0, (Pool(A30, cost=1 / 3), Pool(A100, cost=1.0)), (4 / 3, {"A30-24GB": 4})),
     ],
 )
 def test_the_cheapest_gpus_are_taken(rate: float, pools: tuple[Pool, ...], expected: object) -> None:
