@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -78,14 +78,6 @@ class Costs:
     def below(self, cost: float) -> Fraction:
         """Return the greatest possible sum of costs that is below a ``cost`` that is one."""
         return Fraction(as_decimal(cost)) - self.unit
-
-
-def sums(costs: Sequence[Fraction], low: Fraction, high: Fraction) -> Iterator[tuple[int, ...]]:
-    """Yield the numbers of GPUs of each cost > 0 that cost less than ``high`` together, but not less than ``low``."""
-    cost, *others = costs
-    for count in range(0 if others else max(0, math.ceil(low / cost)), math.ceil(high / cost)):
-        rest = sums(others, low - count * cost, high - count * cost) if others else [()]
-        yield from ((count, *more) for more in rest)
 
 
 def plain(cost: float | Fraction) -> float:

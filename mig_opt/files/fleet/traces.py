@@ -129,6 +129,7 @@ def _cells(trace: Trace) -> tuple[Iterable[str], Iterable[list[object]]]:
     lost = [] if trace.gpu else [("pools", "cannot hold several kinds of GPUs")]
     for index, job in enumerate(trace.jobs):
         lost += [(f"jobs[{index}].memory_growth", "cannot hold how memory grows")] if job.memory_growth else []
+        lost += [(f"jobs[{index}].name", "loses the space around it")] if job.name != job.name.strip() else []
         lost += [(f"jobs[{index}].crashes", "cannot hold crashes")] if job.crashes else []
         if job.declared is not None and not by_work:
             lost.append((f"jobs[{index}].declared", "can hold declared times only if all jobs ask for profiles"))

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.files.batch.batches import INSTANCE
 from mig_opt.files.documents import file_path, read_text, shown
 from mig_opt.files.kinds import FileKind
@@ -193,6 +193,8 @@ def _cells(deployment: Deployment) -> tuple[Iterable[str], Iterable[list[object]
     A GPU without segments has a row with its number and kind only.
     """
     check_deployments(deployment=deployment)
+    lost = (f"segments[{at}].service" for at, s in enumerate(deployment.segments) if s.service != s.service.strip())
+    raise_any(Problem(path, "a CSV file loses the space around it; write a JSON file") for path in lost)
     ways: dict[int, list[list[object]]] = {gpu: [] for gpu in range(len(deployment.gpus))}
     for s in sorted(deployment.segments, key=lambda segment: segment.start):
         figures = (getattr(s, figure) or "" for figure in _FIGURES)

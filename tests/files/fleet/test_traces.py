@@ -66,8 +66,10 @@ def test_files_round_trip(tmp_path):
     steady = Trace(trace.jobs[1:], A30)
     TRACE_FILE.write(steady, tmp_path / "mine.csv")
     assert TRACE_FILE.read(tmp_path / "mine.csv", gpu="A30") == steady
-    assert complaints(TRACE_FILE.write, trace, tmp_path / "other.csv") == [
-        "jobs[0].memory_growth: a CSV file cannot hold how memory grows; write a JSON file"
+    other = Trace((trace.jobs[0], dataclasses.replace(trace.jobs[1], name=" b")), A30)
+    assert complaints(TRACE_FILE.write, other, tmp_path / "other.csv") == [
+        "jobs[0].memory_growth: a CSV file cannot hold how memory grows; write a JSON file",
+        "jobs[1].name: a CSV file loses the space around it; write a JSON file",
     ]
     assert not (tmp_path / "other.csv").exists()
 

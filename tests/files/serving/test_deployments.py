@@ -1,5 +1,6 @@
 """Deployments, and the results of deploy, as files."""
 
+import dataclasses
 import json
 import math
 
@@ -68,6 +69,9 @@ def test_gpus_without_segments_are_read_back_from_csv(tmp_path):
     for deployment in (Deployment(gpus, (chat,)), Deployment(gpus, ())):
         DEPLOYMENT_FILE.write(deployment, tmp_path / "fleet.csv")
         assert DEPLOYMENT_FILE.read(tmp_path / "fleet.csv") == deployment
+    spaced = Deployment(gpus, (dataclasses.replace(chat, service="chat "),))
+    told = ["segments[0].service: a CSV file loses the space around it; write a JSON file"]
+    assert complaints(DEPLOYMENT_FILE.to_csv, spaced) == told
 
 
 def test_figures_that_are_missing_come_from_the_profiles():
