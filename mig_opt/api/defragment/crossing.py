@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
 from mig_opt.api.defragment.joined import KindsGoal, KindsPlan
-from mig_opt.api.defragment.problem import DefragmentationGoal, layouts_of, room_places
+from mig_opt.api.defragment.problem import DefragmentationGoal, Relocation, alike, layouts_of, room_places
 from mig_opt.fleet.migration_plan import MigrationPlan
 from mig_opt.fleet.state import FleetState, HeldInstance, Migration, moved, profile_on
 from mig_opt.gpu.geometry import NumberedPlace, geometry_of
@@ -37,8 +37,7 @@ class _Job(NamedTuple):
 _Content = frozenset[tuple[int, int]]
 """Placements and jobs of a GPU, by their numbers."""
 _Contents = tuple[_Content, ...]
-_Step = tuple[_Contents, NumberedPlace, NumberedPlace]
-"""Contents of the GPUs before a migration, its source and its target."""
+_Path = tuple[Relocation, ...]
 
 
 class CrossingSearch:
@@ -80,11 +79,8 @@ class CrossingSearch:
         self._start: _Contents = tuple(map(frozenset, contents))
         nodes = state.nodes if goal.free == "nodes" else [""] * state.gpus
         self._labels = list(zip(self._kind_of, nodes, strict=True))
-        self._alike: dict[object, list[int]] = defaultdict(list)
-        for gpu, label in enumerate(self._labels):
-            self._alike[label].append(gpu)
-        self._came_from: dict[_Contents, _Step | None] = {self._start: None}
-        self._best: _Contents | None = None
+        self._alike = alike(self._labels)
+        self._best: tuple[_Contents, _Path] | None = None
         self._best_cost = math.inf
         stay = [frozenset(one for one in own if self._jobs[one[1]].stays) for own in self._start]
         self._least = self._used(stay) if goal.free else sum(map(self._least_cost, range(state.gpus), stay))
@@ -97,41 +93,43 @@ class CrossingSearch:
         """
         most = self._goal.most_migrations
         below = math.inf if known is None or not self._reaches(known) else known.weight
-        exact = most is None or all(job.weight == 1 for job in self._jobs)
-        heap: list[tuple[int, int, int, _Contents]] = [(0, 0, 0, self._start)]
-        reached: dict[object, float] = {self._key(self._start): 0}
-        work = 0
+        weights = {job.weight for job in self._jobs}
+        # Of ways to the same contents one of more weight counts only if it leaves more migrations.
+        counted = most is not None and len(weights) > 1
+        heap: list[tuple[int, int, int, _Contents, _Path]] = [(0, 0, 0, self._start, ())]
+        reached, fewest, work = dict[object, float](), dict[object, int](), 0
         while heap:
-            weight, steps, _, contents = heappop(heap)
-            if weight > reached[self._key(contents)]:
+            weight, steps, _, contents, path = heappop(heap)
+            if steps >= fewest.get(key := self._key(contents), math.inf):
                 continue
-            if self._settles(contents):
-                self.complete = exact
-                return
-            for source, target, job in self._moves(contents) if steps != most else ():
+            fewest[key] = steps * counted
+            if self._settles(contents, path):
+                break
+            more = steps != most and weight + min(weights, default=0) < below
+            for source, target, job in self._moves(contents) if more else ():
                 work += len(contents)
                 if work > _MOST_WORK or limits.expired:
                     return
                 after = self._after(contents, source, target, job)
                 key, total = self._key(after), weight + self._jobs[job].weight
-                if total < min(below, reached.get(key, math.inf)):
-                    reached[key] = total
-                    self._came_from[after] = contents, source, target
-                    heappush(heap, (total, steps + 1, work, after))
-        self.complete = exact
-        if exact and self._best is not None and below == math.inf:
+                way = (steps + 1) * counted, key
+                if total < min(below, reached.get(way, math.inf)) and steps + 1 < fewest.get(key, math.inf):
+                    reached[way] = total
+                    heappush(heap, (total, steps + 1, work, after, (*path, Relocation(source, target))))
+        self.complete = True
+        if self._best_cost < below == math.inf:
             self._least = int(self._best_cost)
 
-    def _settles(self, contents: _Contents) -> bool:
-        """Keep what a plan leads to if it is the best so far; return True if none can be better."""
+    def _settles(self, contents: _Contents, path: _Path) -> bool:
+        """Keep a plan, and what it leads to, if it is the best so far; return True if none can be better."""
         goal, cost = self._goal, self._used(contents) if self._goal.free else self._cost(contents)
         if goal.room or goal.fragmentation is not None:
             most = (goal.fragmentation or 0.0) + 1e-9
             enough = self._room_in(contents) is not None if goal.room else cost <= most * self._unit * self._state.gpus
-            self._best = contents if enough else None
+            self._best = (contents, path) if enough else None
             return enough
         if cost < self._best_cost:
-            self._best, self._best_cost = contents, cost
+            self._best, self._best_cost = (contents, path), cost
         return self._best_cost <= self._least
 
     def _reaches(self, known: MigrationPlan) -> bool:
@@ -154,13 +152,9 @@ class CrossingSearch:
         """The best plan that was found."""
         if self._best is None:
             return None
-        path, contents = list[_Step](), self._best
-        while (step := self._came_from[contents]) is not None:
-            path.append(step)
-            contents = step[0]
         there = {(held.gpu, held.profile, held.start): held for held in self._state.instances}
         found = []
-        for _, (gpu, place), (to_gpu, to_place) in reversed(path):
+        for (gpu, place), (to_gpu, to_place) in self._best[1]:
             old = self._geometries[self._kind_of[gpu]].placements[place]
             new = self._geometries[self._kind_of[to_gpu]].placements[to_place]
             held = there.pop((gpu, old.profile.name, old.start))
@@ -171,15 +165,13 @@ class CrossingSearch:
     @property
     def room(self) -> list[tuple[int, str, int]]:
         """Places of the room that is wanted, after the best plan."""
-        return (self._best and self._room_in(self._best)) or []
+        return (self._best and self._room_in(self._best[0])) or []
 
     def _moves(self, contents: _Contents) -> Iterator[tuple[NumberedPlace, NumberedPlace, int]]:
         """Yield the possible migrations and their jobs; of GPUs that are alike one stands for all."""
-        alike: dict[object, list[int]] = defaultdict(list)
-        for gpu, own in enumerate(zip(contents, self._labels, strict=True)):
-            alike[own].append(gpu)
-        for gpus in alike.values():
-            targets = {others[0] for others in alike.values()} | set(gpus[:2])
+        groups = alike(zip(contents, self._labels, strict=True)).values()
+        for gpus in groups:
+            targets = {others[0] for others in groups} | set(gpus[:2])
             for place, job in contents[gpus[0]]:
                 for other in sorted(targets) if not self._jobs[job].stays else ():
                     kind = self._kind_of[other]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from itertools import accumulate
 
-from mig_opt.api.defragment.problem import FleetMasks, Masks, Relocation, relocated
+from mig_opt.api.defragment.problem import FleetMasks, Masks, Relocation, alike, relocated
 from mig_opt.gpu.geometry import NumberedPlace, members
 
 
@@ -61,10 +60,7 @@ def least_weight(fleet: FleetMasks, used: int) -> int:
 
 
 def _units(fleet: FleetMasks) -> dict[int, list[int]]:
-    units: dict[int, list[int]] = defaultdict(list)
-    for gpu, node in enumerate(fleet.nodes or range(len(fleet.masks))):
-        units[node].append(gpu)
-    return units
+    return alike(fleet.nodes or range(len(fleet.masks)))
 
 
 def _weight(fleet: FleetMasks, gpus: list[int]) -> int:

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from mig_opt.fleet.state import FleetState, HeldInstance, Migration
 from mig_opt.gpu.geometry import Geometry, NumberedPlace, geometry_of, members
@@ -18,6 +18,7 @@ from mig_opt.gpu.model import GpuModel, ProfileSet
 
 Masks = tuple[int, ...]
 """Instances on each GPU."""
+_Look = TypeVar("_Look")
 
 
 class Relocation(NamedTuple):
@@ -25,6 +26,14 @@ class Relocation(NamedTuple):
 
     source: NumberedPlace
     target: NumberedPlace
+
+
+def alike(looks: Iterable[_Look]) -> dict[_Look, list[int]]:
+    """Return the GPUs with each look; of GPUs that are alike one can stand for all."""
+    found: dict[_Look, list[int]] = defaultdict(list)
+    for gpu, look in enumerate(looks):
+        found[look].append(gpu)
+    return found
 
 
 def relocated(masks: Masks, moves: Iterable[Relocation]) -> Masks:
@@ -102,10 +111,8 @@ class FleetMasks:
         weights: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for (gpu, place), weight in sorted(self.weights.items()):
             weights[gpu].append((place, weight))
-        found: dict[Look, list[int]] = defaultdict(list)
-        for gpu, (mask, pinned) in enumerate(zip(self.masks, self.pinned, strict=True)):
-            found[Look(mask, pinned, tuple(weights[gpu]))].append(gpu)
-        return found
+        own = (tuple(weights[gpu]) for gpu in range(len(self.masks)))
+        return alike(map(Look, self.masks, self.pinned, own))
 
     def weight(self, moves: Iterable[Relocation]) -> int:
         """Return the weight of migrations, which is their number unless some count more."""

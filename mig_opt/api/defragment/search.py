@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+import itertools
 from collections.abc import Iterator
 
-from mig_opt.api.defragment.problem import DefragmentationGoal, FleetMasks, Masks, Relocation, relocated
+from mig_opt.api.defragment.problem import DefragmentationGoal, FleetMasks, Masks, Relocation, alike, relocated
 from mig_opt.gpu.geometry import members
 from mig_opt.method.control import Limits
 
@@ -23,55 +23,49 @@ class BreadthFirstSearch:
         self._fleet, self._goal, self._least_cost = fleet, goal, least_cost
         # by GPU what it keeps and its node, where nodes are told apart
         self._kinds = list(zip(fleet.pinned, fleet.nodes or (0,) * len(fleet.masks), strict=True))
-        interchangeable: dict[tuple[int, int], list[int]] = defaultdict(list)
-        for gpu, kind in enumerate(self._kinds):
-            interchangeable[kind].append(gpu)
-        self._interchangeable = tuple(interchangeable.values())
-        self._came_from: dict[Masks, tuple[Masks, Relocation] | None] = {fleet.masks: None}
+        self._interchangeable = tuple(alike(self._kinds).values())
         self._known = {self._key(fleet.masks)}
-        self._best = fleet.masks if goal.least else None
+        self.moves: list[Relocation] | None = [] if goal.least else None  # the best plan; None without any
         self.cost = goal.cost(fleet, fleet.masks)  # of the best plan, at its end
         self.depth = 0  # number of migrations of which all states that they lead to were visited
 
     def run(self, limits: Limits, most_moves: int | None, most_work: int) -> bool:
         """Search until the limits of time, migrations or work are reached; return True if no better plan exists."""
-        frontier, work = [self._fleet.masks], 0
-        while frontier and not any(map(self._settles, frontier)) and self.depth != most_moves:
-            following: list[Masks] = []
+        frontier: dict[Masks, list[Relocation]] = {self._fleet.masks: []}
+        work = 0
+        while frontier and not any(itertools.starmap(self._settles, frontier.items())) and self.depth != most_moves:
+            following = dict[Masks, list[Relocation]]()
             for before, move in ((masks, move) for masks in frontier for move in self._moves(masks)):
                 work += len(before)
                 reached = relocated(before, [move])
                 if (key := self._key(reached)) not in self._known:
                     self._known.add(key)
-                    self._came_from[reached] = (before, move)
-                    following.append(reached)
+                    following[reached] = [*frontier[before], move]
                     if work > most_work or limits.expired:
                         return False
             frontier = following
             self.depth += 1
         return True
 
-    def _settles(self, masks: Masks) -> bool:
-        """Keep a state if it is the best so far; return whether none can be better."""
+    def _settles(self, masks: Masks, moves: list[Relocation]) -> bool:
+        """Keep the moves to a state if it is the best so far; return whether none can be better."""
         cost = self._goal.cost(self._fleet, masks)
         if self._goal.least:
             if cost < self.cost:
-                self._best, self.cost = masks, cost
+                self.moves, self.cost = moves, cost
             return self.cost <= self._least_cost
         found = self._goal.holds(masks, cost)
         if found:
-            self._best, self.cost = masks, cost
+            self.moves, self.cost = moves, cost
         return found
 
     def _moves(self, masks: Masks) -> Iterator[Relocation]:
         """Yield the possible migrations; of GPUs that are alike one stands for all."""
         geometry = self._fleet.geometry
-        alike: dict[tuple[int, tuple[int, int]], list[int]] = defaultdict(list)
-        for gpu, own in enumerate(zip(masks, self._kinds, strict=True)):
-            alike[own].append(gpu)
-        for (mask, (pinned, _)), gpus in alike.items():
+        groups = alike(zip(masks, self._kinds, strict=True))
+        for (mask, (pinned, _)), gpus in groups.items():
             # From the first of them to the first of the others, to itself, and to another one that is alike.
-            targets = {others[0] for others in alike.values()} | set(gpus[:2])
+            targets = {others[0] for others in groups.values()} | set(gpus[:2])
             for place in members(mask & ~pinned):
                 profile = geometry.profile_of[place]
                 for other in targets:
@@ -80,14 +74,3 @@ class BreadthFirstSearch:
 
     def _key(self, masks: Masks) -> tuple[Masks, ...]:
         return tuple(tuple(sorted(masks[gpu] for gpu in gpus)) for gpus in self._interchangeable)
-
-    @property
-    def moves(self) -> list[Relocation] | None:
-        """The best plan; None if no state that was visited satisfies the goal."""
-        if self._best is None:
-            return None
-        moves, masks = list[Relocation](), self._best
-        while (step := self._came_from[masks]) is not None:
-            masks, move = step
-            moves.append(move)
-        return moves[::-1]
