@@ -10,12 +10,10 @@ The public names are those of ``__all__``; ``__init__.pyi`` lists them, and each
 
 
 def __getattr__(name: str) -> object:
-    # Only when a name is asked for: the command line has to be there before anything slow is imported.
-    import lazy_loader
+    from lazy_loader import attach_stub  # only now: the command line has to be there before anything slow is imported
 
-    found = globals()
-    found["__getattr__"], found["__dir__"], found["__all__"] = lazy_loader.attach_stub(__name__, __file__)
-    return found[name] if name in found else found["__getattr__"](name)
+    globals().update(zip(("__getattr__", "__dir__", "__all__"), attach_stub(__name__, __file__), strict=True))
+    return globals().get(name) or __getattr__(name)
 
 
 def __dir__() -> list[str]:

@@ -27,7 +27,7 @@ from mig_opt.models.solvers.backend import Backend, ProgramOutcome, Values, solv
 from mig_opt.models.solvers.highs import Highs, highs_or_cbc
 from mig_opt.models.solvers.linear import LinearProgram, Term
 from mig_opt.serving.bounds import Relaxation, shortage
-from mig_opt.serving.costs import Costs, sums
+from mig_opt.serving.costs import Costs
 from mig_opt.serving.covers import filled
 from mig_opt.serving.demand import ENOUGH, Demand
 from mig_opt.serving.deployment import Deployment
@@ -36,7 +36,7 @@ _NOISE = 1e-5
 """GPUs of the largest cost by which a solver's tolerances may move a bound: rows are scaled so that their factors are
 about 1."""
 
-_MOST_SUMS, _FEW = 20_000, 50
+_MOST_SUMS, _FEW = 100_000, 50
 """Sums of costs that are gone through at most, and those among them for which a program is solved."""
 
 _LOOSE = 1e-6
@@ -104,22 +104,19 @@ def _nothing_between(
 
     Solvers do not tell costs apart that differ by their tolerances, but numbers of GPUs of each cost.
     """
-    if goals is None or control.goals != goals:
+    costs = list({demand.costs.each[pool] for pool in relaxation.kinds.pools} - {Fraction(0)})
+    numbers = [range(math.ceil((control.objective or 0) / cost) + 1) for cost in costs]
+    if goals is None or control.goals != goals or math.prod(map(len, numbers)) > _MOST_SUMS:
         return False
-    low, high = control.lower_bound, goals[0]
-    costs = sorted({demand.costs.each[pool] for pool in relaxation.kinds.pools} - {Fraction(0)}, reverse=True)
-    if math.prod(high / float(cost) + 1 for cost in costs[:-1]) > _MOST_SUMS:
-        return False
-    # With a margin, since what is compared are the costs as they are told: floating-point numbers.
-    near = sums(costs, Fraction(low * (1 - 1e-9)), Fraction(high * (1 + 1e-9)))
-    between = (counts for counts in near if low <= float(sum(map(operator.mul, costs, counts))) < high)
-    for number, counts in enumerate(between):
+    sums = ((float(sum(map(operator.mul, costs, counts))), counts) for counts in itertools.product(*numbers))
+    between = [counts for total, counts in sums if control.lower_bound <= total < goals[0]]
+    for counts in between:
         program = FleetProgram(demand, relaxation)
         for at, (cost, count) in enumerate(zip(costs, counts, strict=True)):
             alike = (terms for pool, terms in program.of_pool.items() if demand.costs.each[pool] == cost)
             program.linear.equal(f"gpus_{at}", itertools.chain(*alike), count)
         program.linear.minimise_sum(program.costs)
-        if number == _FEW or program.solve(control, backend).status is not Status.INFEASIBLE:
+        if len(between) > _FEW or program.solve(control, backend).status is not Status.INFEASIBLE:
             return False
     return True
 
@@ -129,11 +126,10 @@ def _raiser(costs: Costs, control: Control[Deployment], found: float) -> Callabl
     more = "take fewer GPUs" if costs.counted else "cost less"
 
     def raise_bound(bound: float) -> None:
-        cost = found
-        if math.isfinite(bound):
-            cost = min(costs.raised(Fraction(bound) / costs.scale, _NOISE * float(costs.largest)), found)
         if bound > 0:
-            control.raise_bound(cost, f"no whole numbers of partitions and segments {more}")
+            noise = _NOISE * float(costs.largest)
+            least = found if bound == math.inf else costs.raised(Fraction(bound) / costs.scale, noise)
+            control.raise_bound(min(least, found), f"no whole numbers of partitions and segments {more}")
 
     return raise_bound
 
