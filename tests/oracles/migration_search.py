@@ -1,7 +1,7 @@
 """Migrations by brute force: every state that can be reached, with plain sets of places in place of masks."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
 from mig_opt import FleetState, GpuModel, HeldInstance
@@ -44,12 +44,11 @@ def fragmentation(gpu: GpuModel, looks: Looks) -> float:
     return sum(cost(gpu, look) for look in looks) / len(looks)
 
 
-def has_room(gpu: GpuModel, looks: Looks, wanted: tuple[str, ...]) -> bool:
-    if not wanted:
-        return True
-    return any(
-        has_room(gpu, (*looks[:index], look | {(wanted[0], start)}, *looks[index + 1 :]), wanted[1:])
-        for index, look in enumerate(looks)
+def has_room(gpus: Sequence[GpuModel], looks: Sequence[Look], wanted: tuple[str, ...]) -> bool:
+    return not wanted or any(
+        has_room(gpus, [*looks[:index], look | {(wanted[0], start)}, *looks[index + 1 :]], wanted[1:])
+        for index, (gpu, look) in enumerate(zip(gpus, looks, strict=True))
+        if any(profile.name == wanted[0] for profile in gpu.profiles)
         for start in fits(gpu, look, wanted[0])
     )
 

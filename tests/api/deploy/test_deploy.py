@@ -148,9 +148,8 @@ def test_gpus_of_the_running_fleet_come_first_and_keep_their_numbers() -> None:
     result = deploy(with_rates(wanted, b=420.0), running=idle, only=["b"])
     # 420 are 200 + 200 + 20. GPU 1 is filled first, then GPU 0, which was idle.
     assert len(result.deployment.gpus) == 3
-    assert [one for one in result.deployment.segments if one.service == "a"] == [
-        one for one in idle.segments if one.service == "a"
-    ]
+    there, before = ([s for s in fleet.segments if s.service == "a"] for fleet in (result.deployment, idle))
+    assert there == before
     assert result.gpus == 2
     assert {one.gpu for one in result.deployment.segments} == {0, 1}
 

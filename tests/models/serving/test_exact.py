@@ -318,6 +318,16 @@ def test_the_cheapest_gpus_are_taken(rate: float, pools: tuple[Pool, ...], expec
     assert (result.cost, Counter(result.plan.gpus)) == expected
 
 
+def test_of_costs_that_no_solver_tells_apart_the_least_is_found() -> None:
+    """One A100 costs 1e-16 less than the three A30 that are known."""
+    tables = flat_table("a", A30, {4: 42.0}), flat_table("a", A100, {7: 126.0})
+    demand = Demand((Service("a", 1.0, 120.0),), tables, (Pool(A30, cost=1 / 3), Pool(A100, cost=1 - 2e-16)))
+    control = control_for(demand)
+    control.report_plan(deploy(demand.replace(pools=(Pool(A30),))).plan)
+    exact(demand, control)
+    assert control.goals[:2] == (control.lower_bound, 1) == (0.9999999999999998, 1)
+
+
 def test_bounds_know_that_there_are_few_of_the_cheap_gpus() -> None:
     """Without the counts 800 requests per second would cost nothing."""
     demand = Demand((Service("a", 1.0, 800.0),), TABLES, (Pool(A30, 2, 0), Pool(A100, cost=2.2)))
