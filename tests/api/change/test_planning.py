@@ -265,17 +265,13 @@ def test_more_than_the_solver_takes() -> None:
     """Greedy rounds alone, which is said."""
     gpu = get_gpu("A100-80GB")
     random = Random(1)
-    old, new = (
-        Deployment(
-            (gpu.name,) * 60,
-            tuple(
-                on(number, place.profile.name, place.start, random.choice("abc"), 10.0 * place.profile.compute_slices)
-                for number in range(60)
-                for place in random.choice(gpu.maximal_partitions())
-            ),
-        )
-        for _ in range(2)
-    )
-    plan = planned(old, new)
+
+    def drawn() -> Deployment:
+        places = ((at, place) for at in range(60) for place in random.choice(gpu.maximal_partitions()))
+        held = ((at, p.profile, p.start, random.choice("abc")) for at, p in places)
+        segments = (on(at, size.name, *where, 10.0 * size.compute_slices) for at, size, *where in held)
+        return Deployment((gpu.name,) * 60, tuple(segments))
+
+    plan = planned(drawn(), drawn())
     assert plan.method == "heuristic"
     assert len(plan.steps) > 300

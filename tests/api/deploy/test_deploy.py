@@ -72,10 +72,9 @@ def test_figures_of_any_magnitude(method: str, throughput: dict[int, float], rat
 
 
 def test_a_running_deployment_that_cannot_exist_is_refused() -> None:
-    overlapping = Deployment(
-        ("A100-80GB",), (Segment("a", 0, "4g.40gb", 0, 1, 1, 1.0, 0.1), Segment("a", 0, "2g.20gb", 2, 1, 1, 1.0, 0.1))
-    )
-    refused(deploy, SMALL, running=overlapping, match=r"running\.segments\[1\]")
+    overlapping = ("4g.40gb", 0), ("2g.20gb", 2)
+    segments = tuple(Segment("a", 0, profile, start, 1, 1, 1.0, 0.1) for profile, start in overlapping)
+    refused(deploy, SMALL, running=Deployment(("A100-80GB",), segments), match=r"running\.segments\[1\]")
 
 
 def test_too_many_processes_are_not_taken_for_too_little_memory() -> None:

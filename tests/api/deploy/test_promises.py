@@ -95,17 +95,12 @@ SLOW = Point(1, 8, 1, 10.0, 0.02)
 
 
 def test_what_no_instance_keeps_is_told_of_all_services_with_what_would():
-    bad = on_a30(
-        (SLOW,), Service("a", 0.1, 5.0, "m"), Service("b", 0.2, 5.0, "m"), Service("c", 0.01, 5.0, "m"), share=0.5
-    )
+    services = (Service(name, slo, 5.0, "m") for name, slo in (("a", 0.1), ("b", 0.2), ("c", 0.01)))
+    bad = on_a30((SLOW,), *services, share=0.5)
     found = deploy_with_promise(bad, 0.99)
     assert found.status is Status.INFEASIBLE
-    for text in (
-        "'a' in time, at any rate: at best 0 % are, on 1g.6gb",
-        "of 'b' in time",
-        "an SLO of 0.8 s",
-        "'c' needs",
-    ):
+    best = "'a' in time, at any rate: at best 0 % are, on 1g.6gb"
+    for text in (best, "of 'b' in time", "an SLO of 0.8 s", "'c' needs"):
         assert text in found.reason
     slower = tuple(dataclasses.replace(service, slo=0.8) for service in bad.services)
     assert deploy_with_promise(bad.replace(services=slower), 0.99).simulation.keeps(0.99)

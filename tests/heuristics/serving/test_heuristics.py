@@ -153,12 +153,8 @@ def test_nothing_is_offered_if_the_gpus_do_not_suffice(method: str) -> None:
 def test_one_kind_for_all_if_that_is_less(method: str) -> None:
     # The fast algorithm of MIG-serving fills a GPU with whom it serves best there, needed or not.
     # Each service is a little better off on a GPU of its own kind, but both fit on one.
-    tables = (
-        flat_table("m", A100, {1: 100.0}, batch=8),
-        flat_table("m", A30, {1: 60.0}, batch=8),
-        flat_table("n", A100, {1: 60.0}, batch=8),
-        flat_table("n", A30, {1: 170.0}, batch=8),
-    )
+    figures = ("m", A100, 100.0), ("m", A30, 60.0), ("n", A100, 60.0), ("n", A30, 170.0)
+    tables = tuple(flat_table(model, gpu, {1: throughput}, batch=8) for model, gpu, throughput in figures)
     services = Service("a", 1.0, 50.0, "m"), Service("b", 1.0, 50.0, "n")
     deployment = run(method, Demand(services, tables, (GpuPool(A100), GpuPool(A30))))
     assert deployment.used_gpus == 1
