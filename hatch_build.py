@@ -20,8 +20,7 @@ from typing import Any
 
 FOLDER = Path(__file__).with_name("mig_opt") / "native"
 LIBRARY = FOLDER / "loops.shared"
-# Nobody outside calls the functions that take vectors, so it does not matter how these are handed over (psabi).
-FLAGS = ["-std=c11", "-O3", "-fPIC", "-shared", "-ffp-contract=off", "-Wall", "-Wextra", "-Wno-psabi"]
+FLAGS = ["-std=c11", "-O3", "-fPIC", "-shared", "-ffp-contract=off", "-Wall", "-Wextra"]
 ZIG = "ziglang>=0.13"
 
 

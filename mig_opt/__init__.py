@@ -8,13 +8,21 @@ optimal 28.434
 The public names are those of ``__all__``; ``__init__.pyi`` lists them, and each is imported when it is first used.
 """
 
+from functools import cache
+
+
+@cache
+def _attached() -> tuple:
+    # Only now: the command line has to be there before anything slow is imported.
+    from lazy_loader import attach_stub
+
+    return attach_stub(__name__, __file__)
+
 
 def __getattr__(name: str) -> object:
-    from lazy_loader import attach_stub  # only now: the command line has to be there before anything slow is imported
-
-    globals().update(zip(("__getattr__", "__dir__", "__all__"), attach_stub(__name__, __file__), strict=True))
-    return globals().get(name) or __getattr__(name)
+    load, _, names = _attached()
+    return names if name == "__all__" else load(name)
 
 
 def __dir__() -> list[str]:
-    return [*__getattr__("__all__")]
+    return _attached()[1]()

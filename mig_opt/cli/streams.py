@@ -69,7 +69,7 @@ def interrupted() -> int:
     """
     with contextlib.suppress(ValueError):  # outside of the main thread, which no Ctrl-C reaches
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or none is there
         sys.stderr.write("interrupted\n")
         sys.stderr.flush()
     return INTERRUPTED

@@ -6,28 +6,11 @@
 enum { LANES = 8, LANE_TASKS = 3 };
 typedef int32_t Lanes __attribute__((vector_size(32)));
 
-static inline Lanes all_lanes(int32_t entry) { return entry - (Lanes){0}; }
-
-static inline Lanes lanes_at(const int32_t *from)
-{
-    Lanes found;
-    memcpy(&found, from, sizeof found);
-    return found;
-}
-
-static inline Lanes least_lanes(Lanes one, Lanes two)
-{
-    for (int lane = 0; lane < LANES; lane++)
-        one[lane] = one[lane] < two[lane] ? one[lane] : two[lane];
-    return one;
-}
-
-static inline Lanes most_lanes(Lanes one, Lanes two)
-{
-    for (int lane = 0; lane < LANES; lane++)
-        one[lane] = one[lane] > two[lane] ? one[lane] : two[lane];
-    return one;
-}
+/* Macros, as no compiler has to hand vectors over between functions for other processors; clang refuses to. */
+#define ALL_LANES(entry) ((int32_t)(entry) - (Lanes){0})
+#define TAKE(one, order, two) \
+    for (int lane = 0; lane < LANES; lane++) \
+        one[lane] = one[lane] order two[lane] ? one[lane] : two[lane]
 
 /* The tables of two branches, the least entry of each of their blocks, and a copy of the first block of the second with
  * as much room before it. */
@@ -41,10 +24,10 @@ typedef struct {
 VECTORISED static void split_block(const Split *split, uint32_t block, uint32_t fixed, int32_t found[LANES])
 {
     const int32_t *least_one = split->least_one, *least_two = split->least_two, at_most = split->at_most;
-    const Lanes wait_one = all_lanes(split->wait_one), wait_two = all_lanes(split->wait_two);
+    const Lanes wait_one = ALL_LANES(split->wait_one), wait_two = ALL_LANES(split->wait_two);
     Lanes shortest[LANES]; /* for each set of the first tasks that runs in the first branch */
     for (int taken = 0; taken < LANES; taken++)
-        shortest[taken] = all_lanes(NEVER);
+        shortest[taken] = ALL_LANES(NEVER);
     uint32_t rest = block ^ fixed, part = rest;
     for (;;) {
         uint32_t here = part | fixed, there = rest ^ part;
@@ -54,9 +37,14 @@ VECTORISED static void split_block(const Split *split, uint32_t block, uint32_t 
 #pragma GCC unroll 8
             for (int taken = 0; taken < LANES; taken++) {
                 /* A lane that has all these tasks finds what is left of it so many entries before. */
-                Lanes one = all_lanes(first[taken]), two = lanes_at(second - taken);
-                Lanes joint = most_lanes(most_lanes(one, two), least_lanes(one + wait_one, two + wait_two));
-                shortest[taken] = least_lanes(shortest[taken], joint);
+                Lanes joint = ALL_LANES(first[taken]), two, least = shortest[taken];
+                memcpy(&two, second - taken, sizeof two);
+                Lanes late = joint + wait_one, late_two = two + wait_two;
+                TAKE(late, <, late_two);
+                TAKE(joint, >, two);
+                TAKE(joint, >, late);
+                TAKE(least, <, joint);
+                shortest[taken] = least;
             }
         }
         if (!part)
@@ -121,18 +109,6 @@ EXPORT void split_tasks(
     }
 }
 
-/* Lets the first tasks, within the lanes, run in one more place. */
-static inline Lanes with_lane_tasks(Lanes entries, const Lanes longer[LANE_TASKS])
-{
-    for (int task = 0; task < LANE_TASKS; task++) {
-        Lanes without;
-        for (int lane = 0; lane < LANES; lane++)
-            without[lane] = entries[lane & ~(1 << task)];
-        entries = least_lanes(entries, without + longer[task]);
-    }
-    return entries;
-}
-
 VECTORISED EXPORT void add_tasks(Table *table, const Table *ticks, int64_t at_most)
 {
     int32_t *entries = table->at;
@@ -143,7 +119,14 @@ VECTORISED EXPORT void add_tasks(Table *table, const Table *ticks, int64_t at_mo
             first[task][lane] = lane >> task & 1 ? longer : 0;
     }
     for (int64_t block = 0; block + LANES <= table->count; block += LANES) {
-        Lanes found = with_lane_tasks(lanes_at(entries + block), first);
+        Lanes found, without;
+        memcpy(&found, entries + block, sizeof found);
+        for (int task = 0; task < LANE_TASKS; task++) {
+            for (int lane = 0; lane < LANES; lane++)
+                without[lane] = found[lane & ~(1 << task)];
+            without += first[task];
+            TAKE(found, <, without);
+        }
         memcpy(entries + block, &found, sizeof found);
     }
     for (int64_t task = table->count < LANES ? 0 : LANE_TASKS; task < ticks->count; task++) {

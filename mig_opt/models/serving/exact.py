@@ -104,19 +104,24 @@ def _nothing_between(
 
     Solvers do not tell costs apart that differ by their tolerances, but numbers of GPUs of each cost.
     """
-    costs = list({demand.costs.each[pool] for pool in relaxation.kinds.pools} - {Fraction(0)})
-    numbers = [range(math.ceil((control.objective or 0) / cost) + 1) for cost in costs]
-    if goals is None or control.goals != goals or math.prod(map(len, numbers)) > _MOST_SUMS:
+    if goals is None or control.goals != goals or control.expired:
         return False
-    sums = ((float(sum(map(operator.mul, costs, counts))), counts) for counts in itertools.product(*numbers))
+    costs = list({demand.costs.each[pool] for pool in relaxation.kinds.pools} - {Fraction(0)})
+    numbers = [math.ceil(Fraction(as_decimal(goals[0])) / cost) + 1 for cost in costs]
+    if math.prod(numbers) > _MOST_SUMS:
+        return False
+    ways = itertools.product(*map(range, numbers))
+    sums = ((float(sum(map(operator.mul, costs, counts))), counts) for counts in ways)
     between = [counts for total, counts in sums if control.lower_bound <= total < goals[0]]
+    if len(between) > _FEW:
+        return False
     for counts in between:
         program = FleetProgram(demand, relaxation)
         for at, (cost, count) in enumerate(zip(costs, counts, strict=True)):
             alike = (terms for pool, terms in program.of_pool.items() if demand.costs.each[pool] == cost)
             program.linear.equal(f"gpus_{at}", itertools.chain(*alike), count)
         program.linear.minimise_sum(program.costs)
-        if len(between) > _FEW or program.solve(control, backend).status is not Status.INFEASIBLE:
+        if program.solve(control, backend).status is not Status.INFEASIBLE:
             return False
     return True
 

@@ -328,6 +328,11 @@ def test_of_costs_that_no_solver_tells_apart_the_least_is_found() -> None:
     assert control.goals[:2] == (control.lower_bound, 1) == (0.9999999999999998, 1)
 
 
+def test_costs_may_be_far_apart() -> None:
+    pools = Pool(A30, 1, 5e-324), Pool(A100, cost=1.0)
+    assert deploy(Demand((Service("a", 1.0, 160.0),), TABLES, pools)).cost == 2.0
+
+
 def test_bounds_know_that_there_are_few_of_the_cheap_gpus() -> None:
     """Without the counts 800 requests per second would cost nothing."""
     demand = Demand((Service("a", 1.0, 800.0),), TABLES, (Pool(A30, 2, 0), Pool(A100, cost=2.2)))
