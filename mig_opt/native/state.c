@@ -14,6 +14,11 @@ State empty_state(const FlatTree *tree, int64_t *memory)
     return (State){memory, memory + places, memory + 2 * places, memory + 2 * places + nodes};
 }
 
+static int64_t joint_path(int64_t one, int64_t two, int64_t wait_one, int64_t wait_two)
+{
+    return least(most(one + wait_one, two), most(one, two + wait_two));
+}
+
 /* Finds the longest path through each branch of a GPU, and the number of tasks in it. */
 void update_paths(const Costs *costs, const FlatTree *tree, State *state, int64_t gpu)
 {

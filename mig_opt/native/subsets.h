@@ -6,10 +6,6 @@
 
 enum { NEVER = (1 << 30) - 1, SKIPPED = 1 << 30 };
 
-static inline int64_t joint_path(int64_t one, int64_t two, int64_t wait_one, int64_t wait_two) {
-    return least(most(one + wait_one, two), most(one, two + wait_two));
-}
-
 void choose_use(Table *used, const Table *unused, int64_t used_ticks, int64_t clearing_ticks, int64_t at_most);
 
 #endif
