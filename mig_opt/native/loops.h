@@ -49,13 +49,13 @@ EXPORT int64_t sets_within(
 /* The pricing problem of column generation: mig_opt/batch/loads/columns.py. */
 
 EXPORT void fill_knapsack(
-    OF(tasks, kinds) const TableRows *times, OF(tasks) const Table *prices, OF(tasks + 1, grains) TableRows *table);
+    OF(tasks, kinds) const TableRows *times, OF(tasks) const Table *prices, OF(2 | tasks + 1, grains) TableRows *table);
 EXPORT void knapsack_choice(
     OF(tasks, kinds) const TableRows *times, OF(tasks) const Table *prices, OF(tasks + 1, grains) const TableRows *table,
     OF(0 <= room < grains) int64_t room, OF(tasks) Integers *kinds);
 EXPORT void combine_in_orders(
     OF(branches, grains) const TableRows *tables, OF(orders, places) const IntegerRows *orders, int64_t wait,
-    OF(grains) Table *best, OF(grains) Table *work);
+    OF(grains) Table *best, OF(places + 1, grains) TableRows *work);
 
 /* Layouts: mig_opt/batch/loads/layout_values.py, layout_bounds.py, task_sets.py, gpu_sets.py and
  * partitions.py. */

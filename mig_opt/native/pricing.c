@@ -7,20 +7,30 @@ VECTORISED EXPORT void fill_knapsack(const TableRows *times, const Table *prices
 {
     int64_t columns = table->columns;
     for (int64_t task = 0; task < times->rows; task++) {
-        const int32_t *before = table->at + task * columns;
-        int32_t *after = table->at + (task + 1) * columns, price = prices->at[task];
-        memcpy(after, before, (size_t)columns * sizeof *after);
+        const int32_t *restrict before = table->at + task % table->rows * columns;
+        int32_t *after = table->at + (task + 1) % table->rows * columns, price = prices->at[task];
+        int filled = 0;
         for (int64_t kind = 0; kind < times->columns && price > 0; kind++) {
             int64_t time = times->at[task * times->columns + kind];
             if (time >= columns)
                 continue;
             int32_t *restrict longer = after + time;
-            const int32_t *restrict shorter = before;
-            for (int64_t at = 0; at < columns - time; at++) {
-                int32_t sum = shorter[at] + price;
-                longer[at] = longer[at] > sum ? longer[at] : sum;
+            if (!filled) { /* in one pass */
+                memcpy(after, before, (size_t)time * sizeof *after);
+                for (int64_t at = 0; at < columns - time; at++) {
+                    int32_t sum = before[at] + price, without = before[at + time];
+                    longer[at] = without > sum ? without : sum;
+                }
+            } else {
+                for (int64_t at = 0; at < columns - time; at++) {
+                    int32_t sum = before[at] + price;
+                    longer[at] = longer[at] > sum ? longer[at] : sum;
+                }
             }
+            filled = 1;
         }
+        if (!filled)
+            memcpy(after, before, (size_t)columns * sizeof *after);
     }
 }
 
@@ -44,27 +54,35 @@ EXPORT void knapsack_choice(
     }
 }
 
-/* Each row of the orders ends with the first -1, if it has one. The work space has room for as many numbers as the best
- * values. */
+/* Each row of the orders ends with the first -1, if it has one. Row i of the work space has the joint value of the first
+ * i members; rows that begin alike share them. */
 VECTORISED EXPORT void combine_in_orders(
-    const TableRows *tables, const IntegerRows *orders, int64_t wait, Table *best, Table *work)
+    const TableRows *tables, const IntegerRows *orders, int64_t wait, Table *best, TableRows *work)
 {
-    int32_t *restrict together = work->at, *restrict result = best->at;
+    int64_t count = best->count;
+    int32_t *restrict result = best->at;
+    memset(work->at, 0, (size_t)count * sizeof *work->at);
     for (int64_t row = 0; row < orders->rows; row++) {
-        memset(together, 0, (size_t)best->count * sizeof *together);
-        for (int64_t place = 0; place < orders->columns; place++) {
-            int64_t branch = orders->at[row * orders->columns + place], late = least(place * wait, best->count);
-            if (branch < 0)
-                break;
-            const int32_t *restrict member = tables->at + branch * tables->columns;
+        const int64_t *order = orders->at + row * orders->columns;
+        bool alike = row > 0;
+        int64_t place = 0;
+        for (; place < orders->columns && order[place] >= 0; place++) {
+            alike = alike && order[place] == order[place - orders->columns];
+            if (alike)
+                continue;
+            int64_t late = least(place * wait, count);
+            const int32_t *restrict before = work->at + place * count;
+            const int32_t *restrict member = tables->at + order[place] * tables->columns;
+            int32_t *restrict together = work->at + (place + 1) * count;
             for (int64_t at = 0; at < late; at++)
                 together[at] = -1;
-            for (int64_t at = late; at < best->count; at++) {
-                int32_t one = together[at], two = member[at - late];
+            for (int64_t at = late; at < count; at++) {
+                int32_t one = before[at], two = member[at - late];
                 together[at] = (one | two) < 0 ? -1 : one + two; /* -1 as soon as one of the two is */
             }
         }
-        for (int64_t at = 0; at < best->count; at++)
-            result[at] = result[at] > together[at] ? result[at] : together[at];
+        const int32_t *restrict all = work->at + place * count;
+        for (int64_t at = 0; at < count; at++)
+            result[at] = result[at] > all[at] ? result[at] : all[at];
     }
 }

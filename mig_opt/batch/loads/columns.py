@@ -118,7 +118,7 @@ class PricingProblem:
         inside = [itertools.chain(*branch.orders) for branch in branches.branches]
         self._needed_for = [sorted({at, *some}) for at, some in enumerate(inside)]
         self._outermost = [at for at in range(len(branches.branches)) if at not in self._inner]
-        self._work = np.empty((count + 1, size), np.int32)
+        self._work = np.empty((2, size), np.int32)
         # True: the last destruction on each path is spared; False: none is.
         self._members = {spared: np.full((len(branches.branches), size), -1, np.int32) for spared in (False, True)}
         self._inside = {spared: np.zeros((len(branches.branches), size), np.int32) for spared in (False, True)}
@@ -154,11 +154,17 @@ class PricingProblem:
                     values = self._members[spared][at]
                     values[:] = -1
                     for use in branch.uses:
-                        for within, operations in self._ends(use, spared):
-                            self._work[0] = self._inside[within][at]
-                            fill_knapsack(self._times[use], self._dual_prices, self._work)
-                            late = min(operations, len(values))
-                            np.maximum(values[late:], self._work[-1, : len(values) - late], out=values[late:])
+                        # All cases in one table: the best of sums is the sum of the bests.
+                        ends, start = self._ends(use, spared), self._work[0]
+                        late = min(len(values), *(operations for _, operations in ends))
+                        start[:] = 0
+                        for within, operations in ends:
+                            room = max(0, len(values) - (operations - late))
+                            first = start[len(values) - room :]
+                            np.maximum(first, self._inside[within][at, :room], out=first)
+                        fill_knapsack(self._times[use], self._dual_prices, self._work)
+                        best = self._work[len(prices) % 2, : len(values) - late]
+                        np.maximum(values[late:], best, out=values[late:])
 
     def _ends(self, use: Use, spared: bool) -> tuple[tuple[bool, int], ...]:
         """Return for each case: True if the last destruction inside is spared, and the grains of operations."""
@@ -244,7 +250,8 @@ def fill_knapsack(times: Table, prices: Table, table: Table) -> None:
 
     ``times`` are the grains of each task in each kind of placement, shape (tasks, kinds); times that are too long
     cannot be. The first row of ``table``, shape (tasks + 1, grains + 1), has the value without any of the tasks. Row
-    ``i`` is filled in place: it has the highest sum of that and of dual prices of some of the first ``i`` tasks.
+    ``i`` is filled in place: it has the highest sum of that and of dual prices of some of the first ``i`` tasks. If
+    ``table`` has two rows, these are the last ones, row ``i`` at the index ``i`` modulo 2.
     """
     _fill_knapsack(times, prices, table)
 
@@ -270,4 +277,4 @@ def combine_in_orders(tables: Table, orders: npt.NDArray[np.int64], wait: int, b
     ``tables`` has the value of each branch within each number of grains, -1 if it cannot be; each member takes ``wait``
     grains from those behind it.
     """
-    _combine_in_orders(tables, orders, wait, best, np.empty_like(best))
+    _combine_in_orders(tables, orders, wait, best, np.empty((orders.shape[1] + 1, len(best)), np.int32))

@@ -33,6 +33,9 @@ def test_the_best_tasks_of_a_placement_against_all_of_them(tasks: list[tuple[int
     prices = np.array([task[2] for task in tasks], np.int32)
     table = np.zeros((len(tasks) + 1, 31), np.int32)
     fill_knapsack(times, prices, table)
+    last = np.zeros((2, 31), np.int32)
+    fill_knapsack(times, prices, last)
+    assert (last[len(tasks) % 2] == table[-1]).all()
     best = 0
     for kinds in itertools.product((-1, 0, 1), repeat=len(tasks)):
         chosen = [(task, kind) for task, kind in enumerate(kinds) if kind >= 0]
@@ -46,7 +49,7 @@ def test_the_best_tasks_of_a_placement_against_all_of_them(tasks: list[tuple[int
 
 @given(
     st.lists(tables, min_size=1, max_size=3),
-    st.lists(st.lists(st.integers(0, 2), max_size=4), max_size=3),
+    st.lists(st.lists(st.integers(0, 2), max_size=4), max_size=6),
     st.integers(0, 4),
 )
 def test_members_in_orders(members: list[np.ndarray], orders: list[list[int]], wait: int) -> None:
