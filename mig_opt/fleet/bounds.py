@@ -71,8 +71,8 @@ class TraceBounds:
 def trace_bounds(trace: Trace, *, resizing: bool = True) -> TraceBounds:
     """Return lower bounds on the makespan and the sum of completion times, for every schedule of a trace.
 
-    Without ``resizing`` they are for schedules in which no running job is migrated to an instance of another size. No
-    scheduler of :func:`mig_opt.methods` does that; where memory grows these bounds are higher. A job that can run
+    Without ``resizing`` they are for schedules in which no running job is migrated to an instance of another size: only
+    ``planner`` does that, where times are declared. Where memory grows these bounds are higher. A job that can run
     nowhere is refused.
 
     Examples

@@ -1,4 +1,4 @@
-"""The toolkit's own scheduler: rolling plans for the jobs that wait, made by ``solve`` and a local search."""
+"""The toolkit's own scheduler: rolling plans for the jobs that wait, found by simulated annealing."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Planner(ConfigurablePolicy):
     It reads in the trace how long jobs run, what they ask for and what PCIe does to them, but nothing of jobs that have
     not arrived. A plan is made when jobs arrive (those of one moment together), when a run ends (where many jobs wait
     for many GPUs, only if its end was not expected), and when less than half of a plan for a part of the queue is left.
-    Orders of all jobs that wait say which are planned first, and when all can have ended
+    Orders of all jobs that wait (up to 8000 jobs x GPUs) say which are planned first, and when all can have ended
     (:func:`mig_opt.heuristics.fleet.plans.search.outlook_of`). The plan is the best that simulated annealing finds over
     order and profiles of these jobs (:mod:`mig_opt.heuristics.fleet.plans.list_decoder`). While all goes as planned,
     only a better plan replaces the one that is being carried out; and where what a simple scheduler would come to is

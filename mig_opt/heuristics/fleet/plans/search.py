@@ -1,4 +1,4 @@
-"""Search for the best plan: the schedule of an exact method, and lists of jobs improved by simulated annealing.
+"""Search for the best plan: lists of jobs improved by simulated annealing, and the schedule of ``method`` if given.
 
 Before it comes an outlook: orders of all jobs that wait, long and short, and when the last of them would end by these.
 """
