@@ -9,7 +9,8 @@ largest load can be made by choosing places for the tasks, whatever the order in
   :mod:`.starts` has starts for that;
 * :mod:`.branches` and :mod:`.columns` bound the tasks that one GPU can run within some time (patterns and dual prices);
 * :mod:`.layouts` are the choices of the placements in use; :mod:`.layout_values` and :mod:`.layout_bounds` bound what
-  each of them takes, and :mod:`.task_sets` lists its solutions that are close to the bound, for some dozens of tasks.
+  each of them takes, and :mod:`.task_sets` lists the solutions of one close to the bound, for some dozens of tasks;
+* :mod:`.gpu_sets` lists sets of tasks that one GPU can run, and :mod:`.partitions` divides all tasks into such sets.
 
 The innermost loops are in C (:mod:`mig_opt.native`).
 """

@@ -3,12 +3,12 @@
 It is a portfolio of :data:`PHASES`, one after the other, each where it applies:
 
 1. A local search on the loads finds assignments of tasks to placements, and the block model times them. Batches of a
-   dozen tasks do not need it. On several GPUs that are alike, dual prices give bounds meanwhile, and the local search
-   starts from their patterns (:mod:`mig_opt.models.batch.priced_search`).
+   dozen tasks do not need it. On several GPUs, dual prices give bounds meanwhile, and the local search starts from
+   their patterns (:mod:`mig_opt.models.batch.priced_search`).
 2. Up to some twenty tasks, dynamic programming over subsets leaves few assignments that may be better, mostly none
    (:mod:`mig_opt.models.batch.subset_proof`). Otherwise the loads still give bounds: dual prices
-   (:mod:`mig_opt.models.batch.dual_price_bound`) or, where whole tasks fill the slices or something is live, the load
-   program (:mod:`mig_opt.models.batch.load_program`).
+   (:mod:`mig_opt.models.batch.dual_price_bound`) or, where whole tasks fill the slices, the
+   load program (:mod:`mig_opt.models.batch.load_program`).
 3. Up to some sixty tasks on one GPU, dual prices leave few choices of placements, and of the sets of tasks that these
    run (:mod:`mig_opt.models.batch.layout_proof`). Where that is no proof, or with more tasks, each choice of placements
    that is left is searched by itself, and local search takes turns with that
