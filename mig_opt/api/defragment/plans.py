@@ -9,7 +9,8 @@
    none, other targets with as few migrations are tried that differ in their blocked arrivals, and orders with detours.
 3. *Search.* A breadth-first search over the states of the fleet is exact if it ends within its limits: it is tried
    briefly after the first targets, and at length in the end.
-4. *Fallbacks.* Without a proof the plan is at least as good as the best one within the GPUs and the rules of the paper.
+4. *Fallbacks.* Without a proof the plan is at least as good as the best one within the GPUs and, if nothing is pinned,
+   that of the paper's rules; but not for free GPUs or nodes, which these do not know.
 """
 
 from __future__ import annotations
