@@ -32,8 +32,8 @@ rounded off counts."""
 class _Effort(NamedTuple):
     """Limits of a proof: of the grains of times, and of the sets that are listed."""
 
-    # grains, and times that the values of a layout are computed for its own dual prices, at most; the second if the
-    # first do not rule it out
+    # grains, and times that the values of a layout are computed for its own dual prices, at most; the second, if there
+    # are some, where the first do not rule it out
     descents: tuple[tuple[int, int], ...]
     grains: int  # of a schedule where sets are listed, at most
     most_sets: int  # sets of a branch, at most
@@ -44,7 +44,7 @@ class _Effort(NamedTuple):
 
 _FOR_SOME = (
     _Effort(
-        descents=((10_000, 12), (40_000, 30)),
+        descents=((5_000, 12),),
         grains=10_000,
         most_sets=2**22,
         most_pairs=2**62,
