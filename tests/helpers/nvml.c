@@ -100,8 +100,6 @@ static struct gpu *gpu_by(const char *uuid) {
   return NULL;
 }
 
-static void drop_ci(struct gpu *g, int at) { g->cis[at] = g->cis[--g->n_cis]; }
-
 static struct stat seen;
 static int dirty;
 
@@ -240,6 +238,11 @@ static struct gi *gi_by_id(struct gpu *g, uint id) {
   return NULL;
 }
 
+static struct ci *ci_of(struct gpu *g, const struct handle *H) {
+  for (struct ci *c = g->cis; c < g->cis + g->n_cis; c++) if (c->gi == H->gi && c->id == H->ci) return c;
+  return NULL;
+}
+
 /* Every call: begins with ENTER (state locked, and read if it has changed), ends with LEAVE (written if it is dirty). */
 #define ENTER() do { if (!ready()) return UNINITIALIZED; load(); } while (0)
 #define LEAVE(code) do { int c_ = (code); unload(); return c_; } while (0)
@@ -260,27 +263,16 @@ static int text(char *to, uint size, const char *from) {
 
 /* The library, the system and devices */
 int nvmlInitWithFlags(uint flags) { (void)flags; if (!getenv("FAKE_NVML")) return DRIVER_NOT_LOADED; initialised++; return OK; }
-int nvmlInit_v2(void) { return nvmlInitWithFlags(0); }
 int nvmlShutdown(void) { if (!initialised) return UNINITIALIZED; initialised--; return OK; }
 const char *nvmlErrorString(int code) {
-  switch (code) {
-    case OK: return "Success";
-    case UNINITIALIZED: return "Uninitialized";
-    case INVALID: return "Invalid Argument";
-    case NOT_SUPPORTED: return "Not Supported";
-    case NO_PERMISSION: return "Insufficient Permissions";
-    case NOT_FOUND: return "Not Found";
-    case TOO_SMALL: return "Insufficient Size";
-    case DRIVER_NOT_LOADED: return "Driver Not Loaded";
-    case LOST: return "GPU is lost";
-    case IN_USE: return "In use by another client";
-    case INSUFFICIENT: return "Insufficient Resources";
-    case VERSION_MISMATCH: return "Argument version mismatch";
-    default: return "Unknown Error";
-  }
+  static const char *const texts[] = {
+    [OK] = "Success", [UNINITIALIZED] = "Uninitialized", [INVALID] = "Invalid Argument", [NOT_SUPPORTED] = "Not Supported",
+    [NO_PERMISSION] = "Insufficient Permissions", [NOT_FOUND] = "Not Found", [TOO_SMALL] = "Insufficient Size",
+    [DRIVER_NOT_LOADED] = "Driver Not Loaded", [LOST] = "GPU is lost", [IN_USE] = "In use by another client",
+    [INSUFFICIENT] = "Insufficient Resources", [VERSION_MISMATCH] = "Argument version mismatch" };
+  return code >= OK && code <= VERSION_MISMATCH && texts[code] ? texts[code] : "Unknown Error";
 }
 int nvmlSystemGetDriverVersion(char *to, uint size) { ENTER(); LEAVE(text(to, size, S.driver)); }
-int nvmlSystemGetNVMLVersion(char *to, uint size) { ENTER(); LEAVE(text(to, size, S.driver)); }
 int nvmlDeviceGetCount_v2(uint *count) { ENTER(); *count = S.n; LEAVE(OK); }
 int nvmlDeviceGetHandleByIndex_v2(uint index, void **device) {
   ENTER();
@@ -290,28 +282,15 @@ int nvmlDeviceGetHandleByIndex_v2(uint index, void **device) {
 }
 int nvmlDeviceGetHandleByUUID(const char *uuid, void **device) {
   ENTER();
-  for (struct gpu *g = S.gpus; g < S.gpus + S.n; g++) {
-    if (!strcmp(g->uuid, uuid)) { *device = intern('G', uuid, 0, 0); LEAVE(OK); }
-    for (int i = 0; i < g->n_cis; i++)
-      if (!strcmp(g->cis[i].uuid, uuid)) { *device = intern('M', g->uuid, g->cis[i].gi, g->cis[i].id); LEAVE(OK); }
-  }
-  LEAVE(NOT_FOUND);
+  if (!gpu_by(uuid)) LEAVE(NOT_FOUND);
+  *device = intern('G', uuid, 0, 0);
+  LEAVE(OK);
 }
-int nvmlDeviceGetHandleByPciBusId_v2(const char *bus, void **device) {
-  ENTER();
-  for (struct gpu *g = S.gpus; g < S.gpus + S.n; g++)
-    if (!strcasecmp(g->bus, bus)) { *device = intern('G', g->uuid, 0, 0); LEAVE(OK); }
-  LEAVE(NOT_FOUND);
-}
-int nvmlDeviceGetIndex(void *device, uint *index) { GPU(device); *index = g - S.gpus; LEAVE(OK); }
-int nvmlDeviceGetMinorNumber(void *device, uint *number) { GPU(device); *number = g - S.gpus; LEAVE(OK); }
 int nvmlDeviceGetName(void *device, char *to, uint size) { GPU(device); LEAVE(text(to, size, g->name)); }
 int nvmlDeviceGetUUID(void *device, char *to, uint size) {
   GPU(device);
-  if (H->kind == 'G') LEAVE(text(to, size, g->uuid));
-  for (int i = 0; i < g->n_cis; i++)
-    if (g->cis[i].gi == H->gi && g->cis[i].id == H->ci) LEAVE(text(to, size, g->cis[i].uuid));
-  LEAVE(INVALID);
+  struct ci *c = ci_of(g, H);
+  LEAVE(H->kind == 'G' ? text(to, size, g->uuid) : c ? text(to, size, c->uuid) : INVALID);
 }
 int nvmlDeviceGetPciInfo_v3(void *device, void *info) {
   struct { char legacy[16]; uint domain, bus, device, id, subsystem; char full[32]; } *to = info;
@@ -322,57 +301,26 @@ int nvmlDeviceGetPciInfo_v3(void *device, void *info) {
   snprintf(to->full, sizeof to->full, "%s", g->bus);
   LEAVE(OK);
 }
-int nvmlDeviceGetMemoryInfo(void *device, void *info) {
-  struct { u64 total, free, used; } *to = info;
-  GPU(device);
-  to->total = to->free = g->mib << 20, to->used = 0;
-  LEAVE(OK);
-}
 int nvmlDeviceGetMigMode(void *device, uint *current, uint *pending) {
   GPU(device);
   if (!g->n_profiles) LEAVE(NOT_SUPPORTED);
   *current = g->mode, *pending = g->pending;
   LEAVE(OK);
 }
-int nvmlDeviceSetMigMode(void *device, uint mode, int *activation) {
-  GPU(device);
-  ROOT();
-  if (!g->n_profiles) LEAVE(NOT_SUPPORTED);
-  g->pending = mode, *activation = g->mode == mode ? OK : IN_USE;
-  dirty = 1;
-  LEAVE(OK);
-}
 
 /* GPU instances */
 struct placement { uint start, size; };
-struct profile_v1 { uint id, p2p, slices, instances, sm, copy, decoders, encoders, jpeg, ofa; u64 mib; };
 struct profile_v2 { uint version, id, p2p, slices, instances, sm, copy, decoders, encoders, jpeg, ofa; u64 mib; char name[96]; };
 
-static int describe(struct profile *p, struct profile_v2 *to) {
-  if (!p) return NOT_SUPPORTED;
-  if (to->version != 0x02000098) return VERSION_MISMATCH;
+int nvmlDeviceGetGpuInstanceProfileInfoV(void *device, uint kind, struct profile_v2 *to) {
+  GPU(device); MIG();
+  struct profile *p = g->profiles, *end = p + g->n_profiles;
+  while (p < end && p->kind != kind) p++;
+  if (p == end) LEAVE(NOT_SUPPORTED);
+  if (to->version != 0x02000098) LEAVE(VERSION_MISMATCH);
   *to = (struct profile_v2){.version = to->version, .id = p->id, .slices = p->slices, .instances = p->most, .sm = p->sm,
                             .copy = p->slices, .mib = p->mib};
   snprintf(to->name, sizeof to->name, "MIG %s", p->name);
-  return OK;
-}
-static struct profile *profile_by_kind(struct gpu *g, uint kind) {
-  for (int i = 0; i < g->n_profiles; i++) if (g->profiles[i].kind == kind) return &g->profiles[i];
-  return NULL;
-}
-int nvmlDeviceGetGpuInstanceProfileInfoV(void *device, uint kind, struct profile_v2 *to) {
-  GPU(device); MIG();
-  LEAVE(describe(profile_by_kind(g, kind), to));
-}
-int nvmlDeviceGetGpuInstanceProfileInfoByIdV(void *device, uint id, struct profile_v2 *to) {
-  GPU(device); MIG();
-  LEAVE(describe(profile_by_id(g, id), to));
-}
-int nvmlDeviceGetGpuInstanceProfileInfo(void *device, uint kind, struct profile_v1 *to) {
-  GPU(device); MIG();
-  struct profile *p = profile_by_kind(g, kind);
-  if (!p) LEAVE(NOT_SUPPORTED);
-  *to = (struct profile_v1){.id = p->id, .slices = p->slices, .instances = p->most, .sm = p->sm, .copy = p->slices, .mib = p->mib};
   LEAVE(OK);
 }
 static int room(struct gpu *g, struct profile *p, uint start) {
@@ -384,16 +332,6 @@ static int room(struct gpu *g, struct profile *p, uint start) {
   }
   return alike < p->most;
 }
-int nvmlDeviceGetGpuInstanceRemainingCapacity(void *device, uint id, uint *count) {
-  GPU(device); MIG();
-  struct profile *p = profile_by_id(g, id);
-  if (!p) LEAVE(INVALID);
-  *count = 0;
-  uint free = 0;
-  for (uint i = 0; i < p->count; i++)
-    if (p->starts[i] >= free && room(g, p, p->starts[i])) ++*count, free = p->starts[i] + p->memory;
-  LEAVE(OK);
-}
 int nvmlDeviceGetGpuInstancePossiblePlacements_v2(void *device, uint id, struct placement *to, uint *count) {
   GPU(device); MIG();
   struct profile *p = profile_by_id(g, id);
@@ -404,98 +342,84 @@ int nvmlDeviceGetGpuInstancePossiblePlacements_v2(void *device, uint id, struct 
   LEAVE(OK);
 }
 
-/* The first half of an operation: the driver of the GPU is taken, and half of the time passes. Returns its lock. */
-static int first_half(struct handle *H, int create, uint profile, double share, double *half) {
+/* An operation on an instance: what it is about, and what there is of that when its turn has come. */
+struct order {
+  struct handle *handle;
+  uint profile; const struct placement *at; void **made; /* of a creation */
+  struct gi *gi; struct ci *ci;
+};
+
+/* Half of the share of the time of its profile passes, then something is done unless it is refused, then the other half.
+ * Meanwhile the driver of the GPU is taken. The process may die before and after what is done. */
+static int operate(struct order o, int create, double share, int (*refusal)(struct gpu *, struct order *),
+                   void (*act)(struct gpu *, struct order *)) {
+  if (!ready()) return UNINITIALIZED;
   load();
-  struct gpu *g = gpu_by(H->gpu);
-  struct profile *p = g ? profile_by_id(g, profile) : NULL;
+  struct gpu *g = gpu_by(o.handle->gpu);
+  o.gi = g ? gi_by_id(g, o.handle->gi) : NULL;
+  struct profile *p = g ? profile_by_id(g, o.gi ? o.gi->profile : o.profile) : NULL;
   struct fault *slow = g ? fault(g, "slow") : NULL;
-  *half = p ? S.scale * share * (create ? p->create : p->destroy) / 2 + (slow ? slow->seconds / 2 : 0) : 0;
-  if (slow) save();
+  double half = p ? S.scale * share * (create ? p->create : p->destroy) / 2 + (slow ? slow->seconds / 2 : 0) : 0;
   unload();
-  int fd = locked(H->gpu);
+  int driver = locked(o.handle->gpu);
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   rested = t.tv_sec + t.tv_nsec / 1e9;
-  rest(*half);
-  return fd;
+  rest(half);
+  load();
+  g = gpu_by(o.handle->gpu);
+  o.gi = g ? gi_by_id(g, o.handle->gi) : NULL;
+  int code = !g ? INVALID : fault(g, "lost") ? LOST : fault(g, "no-permission") ? NO_PERMISSION : refusal(g, &o);
+  if (g) perhaps_die(g);
+  if (code == OK) {
+    act(g, &o);
+    perhaps_die(g);
+  }
+  save();
+  unload();
+  if (code == OK) rest(half);
+  close(driver);
+  return code;
 }
 
-static int create_gi(struct handle *H, uint id, const struct placement *wanted, void **made) {
-  double half;
-  if (!ready()) return UNINITIALIZED;
-  int driver = first_half(H, 1, id, 0.7, &half), code = OK;
-  load();
-  struct gpu *g = gpu_by(H->gpu);
-  struct profile *p = g ? profile_by_id(g, id) : NULL;
-  uint start = 0;
+static int no_room(struct gpu *g, struct order *o) {
+  struct profile *p = profile_by_id(g, o->profile);
   int legal = 0;
-  for (uint i = 0; p && i < p->count; i++) {
-    if (wanted ? p->starts[i] == wanted->start : room(g, p, p->starts[i])) legal = 1, start = p->starts[i];
-    if (legal) break;
-  }
-  if (!g) code = INVALID;
-  else if (fault(g, "lost")) code = LOST;
-  else if (fault(g, "no-permission")) code = NO_PERMISSION;
-  else if (!g->n_profiles || !g->mode) code = NOT_SUPPORTED;
-  else if (!p || (wanted && (!legal || wanted->size != p->memory))) code = INVALID;
-  else if (!legal || !room(g, p, start) || fault(g, "insufficient")) code = INSUFFICIENT;
-  if (g) perhaps_die(g);
-  if (code == OK) {
-    /* Numbers tell nothing about places, and the same number comes again. */
-    static const uint order[] = {5, 3, 9, 1, 13, 7, 11, 2, 4, 6, 8, 10, 12, 14};
-    uint number = 0;
-    for (int i = 0; i < 14 && !number; i++) if (!gi_by_id(g, order[i])) number = order[i];
-    g->gis[g->n_gis++] = (struct gi){number, id, start, 0};
-    char place[TEXT + 16];
-    snprintf(place, sizeof place, "%s@%u", p->name, start);
-    note("create", g, number, place);
-    *made = intern('I', g->uuid, number, 0);
-    perhaps_die(g);
-  }
-  save();
-  unload();
-  if (code == OK) rest(half);
-  close(driver);
-  return code;
+  for (uint i = 0; p && i < p->count; i++) legal |= p->starts[i] == o->at->start;
+  if (!g->n_profiles || !g->mode) return NOT_SUPPORTED;
+  if (!legal || o->at->size != p->memory) return INVALID;
+  return !room(g, p, o->at->start) || fault(g, "insufficient") ? INSUFFICIENT : OK;
 }
-int nvmlDeviceCreateGpuInstance(void *device, uint id, void **made) { return create_gi(device, id, NULL, made); }
+static void create_gi(struct gpu *g, struct order *o) {
+  /* Numbers tell nothing about places, and the same number comes again. */
+  static const uint order[] = {5, 3, 9, 1, 13, 7, 11, 2, 4, 6, 8, 10, 12, 14};
+  uint number = 0;
+  for (int i = 0; i < 14 && !number; i++) if (!gi_by_id(g, order[i])) number = order[i];
+  g->gis[g->n_gis++] = (struct gi){number, o->profile, o->at->start, 0};
+  char place[TEXT + 16];
+  snprintf(place, sizeof place, "%s@%u", profile_by_id(g, o->profile)->name, o->at->start);
+  note("create", g, number, place);
+  *o->made = intern('I', g->uuid, number, 0);
+}
 int nvmlDeviceCreateGpuInstanceWithPlacement(void *device, uint id, const struct placement *wanted, void **made) {
   struct placement copy = *wanted; /* passed by value this crashes, as it does with the real library */
-  return create_gi(device, id, &copy, made);
+  return operate((struct order){.handle = device, .profile = id, .at = &copy, .made = made}, 1, 0.7, no_room, create_gi);
+}
+
+static int gi_in_use(struct gpu *g, struct order *o) {
+  int used = 0;
+  for (int k = 0; k < g->n_cis; k++) used += g->cis[k].gi == o->handle->gi;
+  if (!o->gi) return NOT_FOUND;
+  return used || o->gi->until > 0 || fault(g, "in-use") ? IN_USE : OK;
+}
+static void destroy_gi(struct gpu *g, struct order *o) {
+  struct fault *linger = fault(g, "linger");
+  note("destroy", g, o->gi->id, profile_by_id(g, o->gi->profile)->name);
+  if (linger) o->gi->until = now() + linger->seconds;
+  else *o->gi = g->gis[--g->n_gis];
 }
 int nvmlGpuInstanceDestroy(void *instance) {
-  struct handle *H = instance;
-  double half;
-  if (!ready()) return UNINITIALIZED;
-  load();
-  struct gpu *g = gpu_by(H->gpu);
-  struct gi *i = g ? gi_by_id(g, H->gi) : NULL;
-  uint profile = i ? i->profile : 0;
-  unload();
-  int driver = first_half(H, 0, profile, 0.7, &half), code = OK;
-  load();
-  g = gpu_by(H->gpu);
-  i = g ? gi_by_id(g, H->gi) : NULL;
-  int used = 0;
-  for (int k = 0; g && k < g->n_cis; k++) used += g->cis[k].gi == H->gi;
-  if (!g || !i) code = NOT_FOUND;
-  else if (fault(g, "lost")) code = LOST;
-  else if (fault(g, "no-permission")) code = NO_PERMISSION;
-  else if (used || i->until > 0 || fault(g, "in-use")) code = IN_USE;
-  if (g) perhaps_die(g);
-  if (code == OK) {
-    struct fault *linger = fault(g, "linger");
-    note("destroy", g, i->id, profile_by_id(g, i->profile)->name);
-    if (linger) i->until = now() + linger->seconds;
-    else *i = g->gis[--g->n_gis];
-    perhaps_die(g);
-  }
-  save();
-  unload();
-  if (code == OK) rest(half);
-  close(driver);
-  return code;
+  return operate((struct order){.handle = instance}, 0, 0.7, gi_in_use, destroy_gi);
 }
 int nvmlDeviceGetGpuInstances(void *device, uint id, void **to, uint *count) {
   GPU(device); ROOT(); MIG();
@@ -541,91 +465,43 @@ int nvmlGpuInstanceGetComputeInstanceProfileInfoV(void *instance, uint kind, uin
   else snprintf(to->name, sizeof to->name, "MIG %uc.%s", SIZES[kind], p->name);
   LEAVE(OK);
 }
-int nvmlGpuInstanceGetComputeInstanceProfileInfo(void *instance, uint kind, uint engine, uint *to) {
-  GPU(instance); INSTANCE();
-  struct profile *p = profile_by_id(g, i->profile);
-  if (engine || kind > 6 || SIZES[kind] > p->slices) LEAVE(NOT_SUPPORTED);
-  memset(to, 0, 9 * sizeof *to);
-  to[0] = kind, to[1] = SIZES[kind], to[2] = p->slices / SIZES[kind], to[3] = p->sm * SIZES[kind] / p->slices;
-  LEAVE(OK);
+static int no_compute(struct gpu *g, struct order *o) {
+  if (!o->gi || o->gi->until > 0) return NOT_FOUND;
+  if (o->profile > 6) return INVALID;
+  return fault(g, "no-compute") || left(g, o->gi->id) < (int)SIZES[o->profile] ? INSUFFICIENT : OK;
 }
-int nvmlGpuInstanceGetComputeInstanceRemainingCapacity(void *instance, uint profile, uint *count) {
-  GPU(instance); INSTANCE();
-  if (profile > 6) LEAVE(INVALID);
-  *count = left(g, H->gi) / SIZES[profile];
-  LEAVE(OK);
+static void create_ci(struct gpu *g, struct order *o) {
+  uint number = 0;
+  for (int k = 0; k < g->n_cis; k++)
+    if (g->cis[k].gi == o->gi->id && g->cis[k].id == number) number++, k = -1;
+  struct ci *c = &g->cis[g->n_cis++];
+  *c = (struct ci){o->gi->id, number, o->profile, ""};
+  u64 hash = 14695981039346656037ULL;
+  char seed[3 * TEXT];
+  snprintf(seed, sizeof seed, "%s/%u/%u/%d", g->uuid, o->gi->id, number, S.same ? 0 : ++S.made);
+  for (char *s = seed; *s; s++) hash = (hash ^ (unsigned char)*s) * 1099511628211ULL;
+  u64 other = hash * 0x9E3779B97F4A7C15ULL;
+  snprintf(c->uuid, TEXT, "MIG-%08llx-%04llx-5%03llx-8%03llx-%012llx", hash >> 32, hash >> 16 & 0xffff, hash & 0xfff,
+           other >> 52, other & 0xffffffffffffULL);
+  note("compute", g, o->gi->id, c->uuid);
+  *o->made = intern('C', g->uuid, o->gi->id, number);
 }
 int nvmlGpuInstanceCreateComputeInstance(void *instance, uint profile, void **made) {
-  struct handle *H = instance;
-  double half;
-  if (!ready()) return UNINITIALIZED;
-  load();
-  struct gpu *g = gpu_by(H->gpu);
-  struct gi *i = g ? gi_by_id(g, H->gi) : NULL;
-  uint of = i ? i->profile : 0;
-  unload();
-  int driver = first_half(H, 1, of, 0.3, &half), code = OK;
-  load();
-  g = gpu_by(H->gpu);
-  i = g ? gi_by_id(g, H->gi) : NULL;
-  if (!g || !i || i->until > 0) code = NOT_FOUND;
-  else if (fault(g, "no-permission")) code = NO_PERMISSION;
-  else if (profile > 6) code = INVALID;
-  else if (fault(g, "no-compute") || left(g, H->gi) < (int)SIZES[profile]) code = INSUFFICIENT;
-  if (g) perhaps_die(g);
-  if (code == OK) {
-    uint number = 0;
-    for (int k = 0; k < g->n_cis; k++)
-      if (g->cis[k].gi == H->gi && g->cis[k].id == number) number++, k = -1;
-    struct ci *c = &g->cis[g->n_cis++];
-    *c = (struct ci){H->gi, number, profile, ""};
-    u64 hash = 14695981039346656037ULL;
-    char seed[3 * TEXT];
-    snprintf(seed, sizeof seed, "%s/%u/%u/%d", g->uuid, H->gi, number, S.same ? 0 : ++S.made);
-    for (char *s = seed; *s; s++) hash = (hash ^ (unsigned char)*s) * 1099511628211ULL;
-    u64 other = hash * 0x9E3779B97F4A7C15ULL;
-    snprintf(c->uuid, TEXT, "MIG-%08llx-%04llx-5%03llx-8%03llx-%012llx", hash >> 32, hash >> 16 & 0xffff, hash & 0xfff,
-             other >> 52, other & 0xffffffffffffULL);
-    note("compute", g, H->gi, c->uuid);
-    *made = intern('C', g->uuid, H->gi, number);
-    perhaps_die(g);
-  }
-  save();
-  unload();
-  if (code == OK) rest(half);
-  close(driver);
-  return code;
+  return operate((struct order){.handle = instance, .profile = profile, .made = made}, 1, 0.3, no_compute, create_ci);
+}
+
+static int ci_in_use(struct gpu *g, struct order *o) {
+  int used = 0;
+  o->ci = ci_of(g, o->handle);
+  for (int j = 0; j < g->n_processes; j++) used += g->processes[j].gi == o->handle->gi && g->processes[j].ci == o->handle->ci;
+  return !o->ci ? NOT_FOUND : used || fault(g, "in-use") ? IN_USE : OK;
+}
+static void destroy_ci(struct gpu *g, struct order *o) {
+  note("discompute", g, o->ci->gi, o->ci->uuid);
+  *o->ci = g->cis[--g->n_cis];
 }
 int nvmlComputeInstanceDestroy(void *instance) {
-  struct handle *H = instance;
-  double half;
-  if (!ready()) return UNINITIALIZED;
-  load();
-  struct gpu *g = gpu_by(H->gpu);
-  struct gi *i = g ? gi_by_id(g, H->gi) : NULL;
-  uint of = i ? i->profile : 0;
-  unload();
-  int driver = first_half(H, 0, of, 0.3, &half), code = NOT_FOUND;
-  load();
-  g = gpu_by(H->gpu);
-  for (int k = 0; g && k < g->n_cis; k++)
-    if (g->cis[k].gi == H->gi && g->cis[k].id == H->ci) {
-      int used = 0;
-      for (int j = 0; j < g->n_processes; j++) used += g->processes[j].gi == H->gi && g->processes[j].ci == H->ci;
-      code = fault(g, "no-permission") ? NO_PERMISSION : used || fault(g, "in-use") ? IN_USE : OK;
-      perhaps_die(g);
-      if (code == OK) {
-        note("discompute", g, H->gi, g->cis[k].uuid);
-        drop_ci(g, k);
-        perhaps_die(g);
-      }
-      break;
-    }
-  save();
-  unload();
-  if (code == OK) rest(half);
-  close(driver);
-  return code;
+  return operate((struct order){.handle = instance}, 0, 0.3, ci_in_use, destroy_ci);
 }
 int nvmlGpuInstanceGetComputeInstances(void *instance, uint profile, void **to, uint *count) {
   GPU(instance); ROOT(); INSTANCE();
@@ -634,58 +510,13 @@ int nvmlGpuInstanceGetComputeInstances(void *instance, uint profile, void **to, 
     if (g->cis[k].gi == H->gi && g->cis[k].profile == profile) to[(*count)++] = intern('C', g->uuid, H->gi, g->cis[k].id);
   LEAVE(OK);
 }
-int nvmlGpuInstanceGetComputeInstanceById(void *instance, uint id, void **to) {
-  GPU(instance); ROOT(); INSTANCE();
-  for (int k = 0; k < g->n_cis; k++)
-    if (g->cis[k].gi == H->gi && g->cis[k].id == id) { *to = intern('C', g->uuid, H->gi, id); LEAVE(OK); }
-  LEAVE(NOT_FOUND);
-}
 int nvmlComputeInstanceGetInfo_v2(void *instance, void *info) {
   struct { void *device, *gi; uint id, profile; struct placement place; } *to = info;
   GPU(instance);
-  for (int k = 0; k < g->n_cis; k++)
-    if (g->cis[k].gi == H->gi && g->cis[k].id == H->ci) {
-      to->device = intern('M', g->uuid, H->gi, H->ci), to->gi = intern('I', g->uuid, H->gi, 0);
-      to->id = H->ci, to->profile = g->cis[k].profile, to->place = (struct placement){0, SIZES[to->profile]};
-      LEAVE(OK);
-    }
-  LEAVE(NOT_FOUND);
-}
-
-/* MIG devices: the compute instances of a GPU by the number of their GPU instance */
-static int by_number(const void *one, const void *two) {
-  const struct ci *a = one, *b = two;
-  return a->gi != b->gi ? (int)a->gi - (int)b->gi : (int)a->id - (int)b->id;
-}
-int nvmlDeviceIsMigDeviceHandle(void *device, uint *answer) { GPU(device); *answer = H->kind == 'M'; LEAVE(OK); }
-int nvmlDeviceGetMaxMigDeviceCount(void *device, uint *count) {
-  GPU(device);
-  *count = 0;
-  for (int i = 0; i < g->n_profiles; i++) if (g->profiles[i].slices > *count) *count = g->profiles[i].slices;
-  LEAVE(OK);
-}
-int nvmlDeviceGetMigDeviceHandleByIndex(void *device, uint index, void **to) {
-  GPU(device); MIG();
-  qsort(g->cis, g->n_cis, sizeof *g->cis, by_number);
-  if (index >= (uint)g->n_cis) LEAVE(NOT_FOUND);
-  *to = intern('M', g->uuid, g->cis[index].gi, g->cis[index].id);
-  LEAVE(OK);
-}
-int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(void *device, void **to) {
-  GPU(device);
-  *to = intern('G', g->uuid, 0, 0);
-  LEAVE(H->kind == 'M' ? OK : INVALID);
-}
-int nvmlDeviceGetGpuInstanceId(void *device, uint *id) { GPU(device); *id = H->gi; LEAVE(H->kind == 'M' ? OK : INVALID); }
-int nvmlDeviceGetComputeInstanceId(void *device, uint *id) { GPU(device); *id = H->ci; LEAVE(H->kind == 'M' ? OK : INVALID); }
-int nvmlDeviceGetAttributes_v2(void *device, void *info) {
-  struct { uint sm, rest[5], slices, compute; u64 mib; } *to = info;
-  GPU(device);
-  struct gi *i = gi_by_id(g, H->gi);
-  if (H->kind != 'M' || !i) LEAVE(INVALID);
-  struct profile *p = profile_by_id(g, i->profile);
-  memset(to, 0, sizeof *to);
-  to->sm = p->sm, to->slices = to->compute = p->slices, to->mib = p->mib;
+  struct ci *c = ci_of(g, H);
+  if (!c) LEAVE(NOT_FOUND);
+  to->device = intern('M', g->uuid, c->gi, c->id), to->gi = intern('I', g->uuid, c->gi, 0);
+  to->id = c->id, to->profile = c->profile, to->place = (struct placement){0, SIZES[c->profile]};
   LEAVE(OK);
 }
 int nvmlDeviceGetComputeRunningProcesses_v3(void *device, uint *count, void *info) {
