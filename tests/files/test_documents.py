@@ -5,6 +5,7 @@ import math
 import os
 import stat
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from documents import BATCH, SCHEDULE, changed, complaints, refused
@@ -14,6 +15,8 @@ from mig_opt.files.batch.batches import BATCH as BATCH_FILE
 from mig_opt.files.batch.schedules import RESULT
 from mig_opt.files.batch.schedules import SCHEDULE as SCHEDULE_FILE
 from mig_opt.files.documents import check_writable
+
+DENIED = Mock(side_effect=PermissionError(13, "Permission denied"))
 
 
 @pytest.mark.parametrize(
@@ -59,10 +62,7 @@ def test_unreadable_files(tmp_path, monkeypatch):
     (tmp_path / "latin.csv").write_bytes("task,t1_s\ncafé,1".encode("utf-16")[:-1])
     assert complaints(BATCH_FILE.read, tmp_path / "latin.csv", gpu="A30")[0].startswith("is not UTF-16 text (byte ")
 
-    def refuse(self: Path) -> bytes:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(Path, "read_bytes", DENIED)
     assert complaints(RESULT.read, tmp_path / "secret.json") == ["may not be read; ask for permission"]
 
 
@@ -95,10 +95,7 @@ def test_no_permission(old, monkeypatch):
         patch.setattr(os, "access", lambda *_: False)
         assert complaints(check_writable, old) == ["cannot be written: the file is write-protected"]
 
-    def refuse(self: Path, **_: object) -> None:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "touch", refuse)
+    monkeypatch.setattr(Path, "touch", DENIED)
     with pytest.raises(InputError) as caught:
         check_writable(old)
     assert str(caught.value) == f"{old}:\n  cannot be written: Permission denied"
@@ -108,10 +105,7 @@ def test_no_permission(old, monkeypatch):
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
 @pytest.mark.parametrize("step", ["fsync", "replace"])
 def test_nothing_is_half_written(old, monkeypatch, step, error):
-    def fail(*_: object) -> None:
-        raise error
-
-    monkeypatch.setattr(*((os, "fsync") if step == "fsync" else (Path, "replace")), fail)
+    monkeypatch.setattr(*((os, "fsync") if step == "fsync" else (Path, "replace")), Mock(side_effect=error))
     with pytest.raises((InputError, KeyboardInterrupt)) as caught:
         SCHEDULE_FILE.write(EMPTY, old)
     if isinstance(error, OSError):

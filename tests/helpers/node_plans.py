@@ -85,6 +85,14 @@ def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
         time.sleep(0.02)
 
 
+def lives(pid: int) -> bool:
+    """True unless a process has ended, be it that nobody has asked for its exit code yet."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 def signalled(number: int, pids: Iterable[int]) -> None:
     """Send a signal to processes, some of which may be gone."""
     for pid in pids:

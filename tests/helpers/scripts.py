@@ -22,6 +22,14 @@ def ended(*words: object, code: int | None = 0, timeout: float = 240, **how: Any
     return done
 
 
+def program(folder: Path, name: str, body: str) -> Path:
+    """Write a program for bash into a folder."""
+    path = folder / name
+    path.write_text(f"#!/bin/bash\n{body}\n")
+    path.chmod(0o755)
+    return path
+
+
 def segment(service: str, gpu: int, profile: str, start: int, *, batch: int = 8, processes: int = 1) -> Segment:
     return Segment(service, gpu, profile, start, batch, processes, throughput=100.0, latency=0.05)
 
@@ -42,7 +50,8 @@ class Machine:
         (folder / "bin").mkdir()
         (folder / "users").mkdir()
         program = f"{shlex.quote(sys.executable)} -I -S {shlex.quote(fake_nvidia_smi.__file__)}"
-        self.program("nvidia-smi", f'exec {program} "$@"')
+        self._answer = f'exec {program} "$@"'
+        self.first("")
         # A control daemon of the Multi-Process Service runs while there is a file in its folder.
         self.program(
             "nvidia-cuda-mps-control",
@@ -54,9 +63,11 @@ if [[ $order == start ]]; then touch "$where/runs"; else rm "$where/runs"; fi"""
         )
 
     def program(self, name: str, body: str) -> None:
-        path = self.folder / "bin" / name
-        path.write_text(f"#!/bin/bash\n{body}\n")
-        path.chmod(0o755)
+        program(self.folder / "bin", name, body)
+
+    def first(self, text: str) -> None:
+        """Let nvidia-smi begin with lines of shell."""
+        self.program("nvidia-smi", f"{text}\n{self._answer}")
 
     @property
     def state(self) -> fake_nvidia_smi.State:
@@ -132,4 +143,4 @@ if [[ $order == start ]]; then touch "$where/runs"; else rm "$where/runs"; fi"""
     @property
     def changes(self) -> list[str]:
         """Those that change something."""
-        return [line for line in self.log if any(f" -{word}" in line for word in ("cgi", "dci", "dgi"))]
+        return [line for line in self.log if any(f" -{word}" in line for word in ("cgi", "cci", "dci", "dgi"))]

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from scripts import Machine, ended
+from scripts import Machine, ended, program
 
 WANTED = "MIG_OPT_SLURM"
 """Name of the variable that is set where Slurm has to be there; else tests without it are skipped."""
@@ -121,9 +121,7 @@ class Cluster:
 
     def program(self, name: str, text: str) -> None:
         """Write a program in the folder ``bin``."""
-        path = self.root / "bin" / name
-        path.write_text(f"#!/bin/bash\n{text}\n")
-        path.chmod(0o755)
+        program(self.root / "bin", name, text)
 
     def describe(self, gres: Mapping[str, str], lines: str, kinds: str = "gpu") -> None:
         """Write ``slurm.conf`` with an included ``nodes.conf``, and ``gres.conf``, in which ``DEV`` is ``/dev``."""

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from documents import DELETE, POINT, PROFILES, SERVICES, changed, complaints, round_trip, text_file
@@ -153,8 +154,5 @@ def test_every_problem_of_a_folder(tmp_path):
 
 
 def test_a_folder_that_cannot_be_read(tmp_path, monkeypatch):
-    def refuse(folder: Path) -> None:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "iterdir", refuse)
+    monkeypatch.setattr(Path, "iterdir", Mock(side_effect=PermissionError(13, "Permission denied")))
     assert complaints(PROFILES_FILE.read, tmp_path) == ["cannot be read: Permission denied"]

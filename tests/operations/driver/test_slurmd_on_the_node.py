@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from scripts import program
 from slurm_cluster import cluster
 
 from mig_opt.operations.driver.surroundings import slurm_in_the_way
@@ -20,13 +21,10 @@ def node_with(folder: Path, monkeypatch: pytest.MonkeyPatch, node: str, job: str
     process = folder / "root" / "proc" / "7"
     process.mkdir(parents=True)
     (process / "comm").write_text("slurmd\n")
-    program = folder / "bin" / "scontrol"
-    program.parent.mkdir()
-    program.write_text(
-        f'#!/bin/sh\ncase "$*" in "-ao show node") echo "{node}";; "-ao show job "*) echo "{job}";; *) echo n1;; esac\n'
-    )
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    (folder / "bin").mkdir()
+    said = f'case "$*" in "-ao show node") echo "{node}";; "-ao show job "*) echo "{job}";; *) echo n1;; esac'
+    program(folder / "bin", "scontrol", said)
+    monkeypatch.setenv("PATH", f"{folder}/bin{os.pathsep}{os.environ['PATH']}")
     for name in ("SLURMD_NODENAME", "SLURM_JOB_ID"):
         monkeypatch.delenv(name, raising=False)
     if number:

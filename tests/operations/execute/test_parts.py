@@ -19,6 +19,7 @@ from executions import Execution, World, random_batch, true_times
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nvml_machine import Machine
+from scripts import program
 
 from mig_opt import Batch, Commands, Journal, Schedule, Task, get_gpu, solve
 from mig_opt.files.batch.batches import BATCH
@@ -159,14 +160,12 @@ def test_parts_are_carried_out_by_what_stands_beside_them(run, files, tmp_path):
     assert run("run", *files, "--devices", "n1/0,n2/0", "--split", "parts; touch pwned").code == 0
     folder = tmp_path / "parts; touch pwned"
     assert run("run", "--gather", folder).code == 2
-    program = tmp_path / "bin" / "mig-opt"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m mig_opt.cli "$@"\n')
-    program.chmod(0o755)
+    (tmp_path / "bin").mkdir()
+    program(tmp_path / "bin", "mig-opt", f'exec {sys.executable} -m mig_opt.cli "$@"')
     for host in ("n1", "n2"):
         (tmp_path / host).mkdir()
         machine = Machine(tmp_path / host, "A30")
-        path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
+        path = f"{tmp_path}/bin{os.pathsep}{os.environ['PATH']}"
         for _ in range(2):  # the second time there is nothing to do
             script = folder / "nodes" / host / "run.sh"
             environment = {**machine.environment, "PATH": path}

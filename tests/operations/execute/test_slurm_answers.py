@@ -3,10 +3,12 @@
 import signal
 import subprocess
 import sys
+from functools import partial
 from importlib import metadata
 
 import pytest
 from node_plans import BATCH, DEVICES, PLAN, commands, until
+from scripts import program
 
 from mig_opt.batch.journal import Journal
 from mig_opt.operations.execute.parts import cut
@@ -23,17 +25,13 @@ esac"""
 def slurm(tmp_path, monkeypatch):
     """Programs that print what is in files, and the folder for both."""
 
-    def program(name, text):
-        (tmp_path / name).write_text(f"#!/bin/bash\n{text}\n")
-        (tmp_path / name).chmod(0o755)
-        return str(tmp_path / name)
-
+    programs = partial(program, tmp_path)
     for name, text in {"sbatch": "", "scancel": "", "scontrol": "", "squeue": SQUEUE.format(tmp_path)}.items():
-        program(name, text)
+        programs(name, text)
     (tmp_path / "jobs").touch()
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.setenv("MIG_OPT_STATE", str(tmp_path / "state"))
-    return program
+    return programs
 
 
 @pytest.fixture
@@ -98,7 +96,7 @@ def test_nodes_that_save_power_begin_jobs(slurm, part, state, begins):
 def test_a_job_that_is_told_to_stop_while_it_compares_versions(slurm, part, tmp_path, monkeypatch, answer):
     folder = tmp_path / "state" / "a1" / "n1"
     python = f'[[ $1 == -c ]] || exec sleep 100\ntouch {tmp_path}/asked\nsleep 0.5\necho "{answer}"'
-    monkeypatch.setattr(sys, "executable", slurm("python", python))
+    monkeypatch.setattr(sys, "executable", str(slurm("python", python)))
     SlurmEngine().submit("n1", part)
     job = subprocess.Popen(["sh", folder / "run.sh"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     until((tmp_path / "asked").exists)

@@ -1,12 +1,11 @@
 """Scripts that carry out schedules of batches."""
 
-import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
+from node_plans import lives, until
 from scripts import Machine
 
 from mig_opt import Batch, LiveInstance, Operation, OperationCosts, Run, Schedule, Task, get_gpu, solve
@@ -125,11 +124,7 @@ TASKS = Batch((Task("a", {4: 2.0}), Task("b", {4: 1.0}), Task("c", {1: 3.0})), g
 def test_tasks_may_end_when_an_operation_has_failed(tmp_path):
     batch = Batch((Task("a", {2: 3.0}), Task("b", {2: 1.0})), get_gpu("A30"))
     machine = Machine(tmp_path, "A30")
-    real = (tmp_path / "bin" / "nvidia-smi").read_text().splitlines()[1]
-    machine.program(
-        "nvidia-smi",
-        f'if [[ "$*" == *-cgi* ]]; then if [[ -e $FOLDER/one ]]; then exit 6; fi; touch "$FOLDER/one"; fi\n{real}',
-    )
+    machine.first('if [[ "$*" == *-cgi* ]]; then if [[ -e $FOLDER/one ]]; then exit 6; fi; touch "$FOLDER/one"; fi')
     machine.run(schedule_script(batch, planned(batch)), RUN_TASK.replace("rm", "sleep 0.3; rm"), code=1)
     assert len(ran(tmp_path)) == 1
     assert list((tmp_path / "users").iterdir()) == []
@@ -143,26 +138,13 @@ def test_a_signal_ends_the_tasks_as_well(number, tmp_path):
         machine.command(schedule_script(TASKS, planned(TASKS)), hooks),
         env=machine.environment, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    while not (tmp_path / "pid").exists():
-        assert process.poll() is None
-        time.sleep(0.02)
+    until((tmp_path / "pid").exists)
     process.send_signal(number)
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 130
     assert "Stopped, and with it the tasks. Instances that exist stay.\n" in errors  # bash 5.3 may say more of its own
-    task, end = int((tmp_path / "pid").read_text()), time.monotonic() + 10
-    while alive(task):
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
-def alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-        stat = Path(f"/proc/{process}/stat")
-        return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] != "Z"
-    except (ProcessLookupError, FileNotFoundError):
-        return False
+    task = int((tmp_path / "pid").read_text())
+    until(lambda: not lives(task), 10)
 
 
 @pytest.mark.parametrize(("free", "written"), [(43200.04, "43200.04"), (1234564.0, "1234564"), (0.0625, "0.063")])

@@ -124,9 +124,7 @@ def test_what_fails_is_taken_back(slurm):
     before = conf(slurm)
     # The driver refuses the second creation.
     machine = slurm.machines["n1"]
-    real = (machine.folder / "bin" / "nvidia-smi").read_text()
-    refusing = '[[ "$*" == *"-cgi 9:4"* ]] && { echo Insufficient Resources; exit 6; }\n'
-    machine.program("nvidia-smi", real.replace("#!/bin/bash\n", refusing))
+    machine.first('[[ "$*" == *"-cgi 9:4"* ]] && { echo Insufficient Resources; exit 6; }')
     ended = controller(slurm, code=1)
     assert ended.stdout.splitlines()[2:] == []
     assert "Insufficient Resources" in ended.stderr
@@ -135,7 +133,7 @@ def test_what_fails_is_taken_back(slurm):
     assert (layouts(slurm), conf(slurm)) == (BEFORE, before)
     slurm.until(lambda: set(slurm.states().values()) == {"IDLE"})
     assert slurm.output(slurm.submit("echo ran", "--gres=gpu:a100_1g.5gb:2", "-w", "n1")) == "ran"
-    (machine.folder / "bin" / "nvidia-smi").write_text(real)
+    machine.first("")
     controller(slurm)
     assert layouts(slurm) == AFTER
 
@@ -178,9 +176,8 @@ def test_a_run_that_is_killed_is_taken_back_by_undo(slurm, stage):
         slurm.run("scontrol", "update", "NodeName=n1", "State=DRAIN", "Reason=broken fan")
     hang = f"touch {slurm.root}/hangs; sleep 1000"
     machine = slurm.machines["n1"]
-    real = (machine.folder / "bin" / "nvidia-smi").read_text()
     if drained:
-        machine.program("nvidia-smi", real.replace("#!/bin/bash\n", f'if [[ "$*" == *-cgi* ]]; then {hang}; fi\n'))
+        machine.first(f'if [[ "$*" == *-cgi* ]]; then {hang}; fi')
     path = slurm.root.parent / "scripts" / "controller.sh"
     slurm.program("hang", hang)
     more = {"RESTART_SLURMCTLD": str(slurm.root / "bin" / "hang")} if stage == "restart" else {}
@@ -188,7 +185,7 @@ def test_a_run_that_is_killed_is_taken_back_by_undo(slurm, stage):
     slurm.until((slurm.root / "hangs").exists)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    (machine.folder / "bin" / "nvidia-smi").write_text(real)
+    machine.first("")
     refused = controller(slurm, code=1)
     assert "n1: a change has begun and not ended; take it back with:" in refused.stderr
     controller(slurm, "undo")
