@@ -93,6 +93,18 @@ def instance(gpu: Gpu, arguments: list[str]) -> dict[str, Any]:
     fail(f"No GPU instance {number}: Not Found")
 
 
+def compute(state: State, gpu: Gpu, arguments: list[str]) -> None:
+    entry = instance(gpu, arguments)
+    if "-cci" not in arguments and not entry["compute"]:
+        fail("No compute instances found: Not Found")
+    users = Path(os.environ["FAKE_GPUS"]).parent / "users" / entry["uuid"]
+    if "-dci" in arguments and (users.exists() or gpu["busy"]):
+        gpu["busy"] = max(0, gpu["busy"] - 1)
+        store(state)
+        fail("Unable to destroy compute instance: In use by another client")
+    entry["compute"] = "-dci" not in arguments
+
+
 def mig(state: State, arguments: list[str]) -> None:
     index = chosen(state, arguments)
     gpu = state[index]
@@ -105,14 +117,8 @@ def mig(state: State, arguments: list[str]) -> None:
     elif "-cgi" in arguments:
         assert "-C" in arguments
         create(gpu, arguments[arguments.index("-cgi") + 1])
-    elif "-dci" in arguments:
-        entry = instance(gpu, arguments)
-        users = Path(os.environ["FAKE_GPUS"]).parent / "users" / entry["uuid"]
-        if users.exists() or gpu["busy"]:
-            gpu["busy"] = max(0, gpu["busy"] - 1)
-            store(state)
-            fail("Unable to destroy compute instance: In use by another client")
-        entry["compute"] = False
+    elif {"-cci", "-lci", "-dci"} & set(arguments):
+        compute(state, gpu, arguments)
     elif "-dgi" in arguments:
         entry = instance(gpu, arguments)
         if entry["compute"]:

@@ -1,5 +1,11 @@
 # What has been done is in a file beside this script, so that the same command goes on after a failure.
 DONE=$0.done
+# Another run may be at a step that is not in the file yet. What goes on for longer than this is begun without the lock.
+exec 8<"$0"
+if ! flock -n 8; then
+  say "error: $0 runs already; wait until that has ended (fuser $0 shows it)"
+  exit 1
+fi
 did=()
 if [[ -e $DONE ]]; then mapfile -t did <"$DONE"; fi
 # The first line tells of which script it is.

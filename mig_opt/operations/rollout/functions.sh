@@ -11,9 +11,9 @@ host_of() { if [[ ${GPUS[$1]} == */* ]]; then printf '%s' "${GPUS[$1]%%/*}"; fi;
 # line_at GPU TEXT: runs a line of shell on the machine that has this GPU of the plan
 line_at() {
   if [[ ${GPUS[$1]} == */* ]]; then
-    ssh -n -o BatchMode=yes "${GPUS[$1]%%/*}" "$2"
+    ssh -n -o BatchMode=yes "${GPUS[$1]%%/*}" "$2" 8<&-
   else
-    bash -c "$2" </dev/null
+    bash -c "$2" </dev/null 8<&-
   fi
 }
 
@@ -148,13 +148,21 @@ create() {
   mig "$gpu" -cgi "${list#,}" -C >&2
 }
 
-# create_missing GPU PROFILE-ID:START...: creates those that do not exist
+# computes GPU INSTANCE-ID: succeeds unless an instance has no compute instance, since something was stopped in between
+computes() { [[ $(mig "$1" -lci -gi "$2" 2>&1) != *"instances found"* ]]; }
+
+# create_missing GPU PROFILE-ID:START...: creates those that do not exist, and compute instances that are missing
 create_missing() {
-  local gpu=$1 lines place missing=''
+  local gpu=$1 lines place id missing=''
   shift
   lines=$(instances "$gpu")
   for place; do
-    if [[ $'\n'$lines != *$'\n'"$place "* ]]; then missing+=" $place"; fi
+    if ! id=$(behind "$place" "$lines"); then
+      missing+=" $place"
+    elif ! computes "$gpu" "$id"; then
+      say "GPU ${NAMES[$gpu]}: create the compute instance of $place (instance $id)"
+      mig "$gpu" -cci -gi "$id" >&2
+    fi
   done
   if [[ -n $missing ]]; then
     # shellcheck disable=SC2086  # a list of words
@@ -167,7 +175,7 @@ destroy() {
   local id
   id=$(instance_id "$1" "$2")
   say "GPU ${NAMES[$1]}: destroy $2 (instance $id)"
-  patiently mig "$1" -dci -gi "$id"
+  if computes "$1" "$id"; then patiently mig "$1" -dci -gi "$id"; fi
   patiently mig "$1" -dgi -gi "$id"
 }
 

@@ -1,7 +1,8 @@
 # Processes of a segment share its instance through NVIDIA's Multi-Process Service: each such instance has one control
 # daemon, in a folder of its own. Set NVIDIA_MPS='' if the processes are to do without.
 MPS=${NVIDIA_MPS-nvidia-cuda-mps-control}
-mps_folder() { printf '%s/%s' "${MPS_FOLDER:-/tmp/mig-opt-mps}" "$1"; }
+MPS_FOLDER=${MPS_FOLDER:-/tmp/mig-opt-mps}
+mps_folder() { printf '%s/%s' "$MPS_FOLDER" "$1"; }
 
 # needs_mps PROCESSES: succeeds if a segment with that number of processes has a daemon
 needs_mps() { [[ -n $MPS ]] && (($1 > 1)); }
@@ -23,8 +24,14 @@ mps() {
 # mps_runs GPU UUID: succeeds if the daemon of an instance runs
 mps_runs() { mps "$1" "$2" "echo get_server_list | $MPS" >/dev/null 2>&1; }
 
-# start_mps GPU UUID: starts it, unless it runs
+# start_mps GPU UUID: starts it, unless it runs; not where another user could have made the folder, or can exchange it
 start_mps() {
+  local folder
+  printf -v folder '%q' "$MPS_FOLDER"
+  if ! line_at "$1" "umask 022; mkdir -p $folder && [ -O $folder ] && [ ! -L $folder ]"; then
+    say "error: GPU ${NAMES[$1]}: $MPS_FOLDER must be a folder of the user who runs this; set MPS_FOLDER to another one"
+    return 1
+  fi
   if mps_runs "$1" "$2"; then return; fi
   say "GPU ${NAMES[$1]}: start the Multi-Process Service of $2"
   mps "$1" "$2" "mkdir -p \"\$CUDA_MPS_PIPE_DIRECTORY\" && $MPS -d" >&2
@@ -48,6 +55,6 @@ with_instance() {
       CUDA_MPS_LOG_DIRECTORY=$CUDA_MPS_PIPE_DIRECTORY
       export CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY
     fi
-    "${@:3}"
+    "${@:3}" 8<&-
   )
 }

@@ -1,5 +1,6 @@
 """Scripts that carry out changes of deployments and migrations."""
 
+import fcntl
 import re
 from functools import partial
 
@@ -129,6 +130,29 @@ def test_the_same_command_goes_on_after_a_failure(machine, tmp_path):
     orders = [re.split(" -(?=[a-z]{3} )", line)[1].split()[0] for line in machine.changes]
     assert orders == ["cgi", *["dci", "dgi"] * 2, "cgi", "cgi"]
     assert not (tmp_path / "plan.sh.done").exists()
+
+
+def test_a_destruction_that_stopped_half_way_is_gone_on_with(machine, tmp_path):
+    """The compute instance is gone, and nvidia-smi refuses to destroy what there is not."""
+    machine.first('[[ "$*" != *-dgi* || -e $FOLDER/ready ]] || { echo In use by another client; exit 6; }')
+    machine.program("sleep", "")
+    machine.run(change_script(CHANGE), HOOKS, code=6)
+    (tmp_path / "ready").touch()
+    machine.run(change_script(CHANGE), HOOKS)
+    assert len(machine.placements(0)) == 3
+
+
+def test_one_run_at_a_time(machine, tmp_path):
+    script = change_script(CHANGE)
+    machine.command(script)
+    with (tmp_path / "plan.sh").open() as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        done = machine.run(script, HOOKS, code=1)
+    assert f"error: {tmp_path}/plan.sh runs already; wait until that has ended" in done.stderr
+    assert machine.log == []
+    # What a hook has begun does not go on with the lock.
+    for _ in range(2):
+        machine.run(script, HOOKS + "start_segment() { sleep 5 &>/dev/null & return 3; }", code=3)
 
 
 def test_what_another_script_has_done_does_not_count(machine, tmp_path):

@@ -60,6 +60,14 @@ def test_a_switch_restarts_it(machine):
     assert machine.mps == [f"start {uuid}", f"quit {uuid}", f"start {uuid}"]
 
 
+def test_a_folder_that_another_user_can_exchange_is_refused(machine, tmp_path):
+    (tmp_path / "other").mkdir()
+    (tmp_path / "mps").symlink_to("other")
+    done = machine.run(deployment_script(PLAN), HOOKS, code=1)
+    assert f"error: GPU 0: {tmp_path}/mps must be a folder of the user who runs this; set MPS_FOLDER" in done.stderr
+    assert machine.mps == []
+
+
 def test_where_it_is_missing_nothing_is_changed(machine, tmp_path):
     (tmp_path / "bin" / "nvidia-cuda-mps-control").unlink()
     done = machine.run(deployment_script(PLAN), HOOKS, code=1)

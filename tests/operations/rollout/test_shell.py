@@ -76,9 +76,10 @@ def test_a_deployment_on_empty_gpus(machine):
 
 def test_a_second_run_completes_what_is_missing(machine):
     machine.add(0, "2g.20gb", 4)
+    machine.change(0, instances=[machine.state[0]["instances"][0] | {"compute": False}])
     for _ in range(2):
         machine.run(deployment_script(deployment()))
-        assert machine.changes == ["mig -i 0 -cgi 9:0,19:6 -C", "mig -i 2 -cgi 14:1 -C"]
+        assert machine.changes == ["mig -i 0 -cci -gi 2", "mig -i 0 -cgi 9:0,19:6 -C", "mig -i 2 -cgi 14:1 -C"]
 
 
 def test_names_in_a_deployment_reach_the_hook_and_nothing_else(machine, tmp_path):

@@ -6,7 +6,9 @@ import shutil
 import subprocess
 
 import pytest
+import scripts
 from documents import refused
+from scripts import Machine
 from slurm_cluster import SYSTEM
 
 from mig_opt import Deployment, Device, FleetState, HeldInstance, InputError, Migration, get_gpu, read, write
@@ -111,6 +113,17 @@ def test_the_driver_may_have_much_to_say_of_a_gpu(tmp_path):
     stubs += ['smi() { echo "Minor Number : 3"; seq 100000; }', "SMI=(smi)", "files"]
     ended = done(tmp_path, stubs)
     assert (ended.returncode, ended.stdout) == (0, "3\n"), ended.stderr
+
+
+def test_what_is_taken_back_computes_again(tmp_path):
+    """A destruction that stopped half way has left an instance without its compute instance."""
+    machine = Machine(tmp_path, "A100", "A100")
+    for held in HELD[:3]:
+        machine.add(held.gpu, held.profile, held.start)
+    machine.change(0, instances=[one | {"compute": one["start"] != 1} for one in machine.state[0]["instances"]])
+    (tmp_path / "node.sh").write_text(slurm_scripts(STATE, [MOVE])["node-n1.sh"])
+    scripts.ended("bash", tmp_path / "node.sh", "restore", env=machine.environment)
+    assert [one["compute"] for one in machine.state[0]["instances"]] == [True, True]
 
 
 @pytest.mark.parametrize(
