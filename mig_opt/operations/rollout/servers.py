@@ -153,7 +153,7 @@ def servers_of(
         known = (one.throughput for table in demand.tables if table.model == service.model for one in table.points)
         weight = round(_MOST_WEIGHT * segment.throughput / max(segment.throughput, *known))
         first = port + MOST_SERVICES + _PORTS_OF_GPU * within[segment.gpu] + _PORTS * starts.index(segment.start)
-        name, host = server_name(segment), places[segment.gpu].host
+        name, host = server_name(segment), places[segment.gpu].host.rpartition("@")[2]  # without the user of ssh
         delay, continuous = worker_at(point, service.slo, rule).wait, is_continuous(demand, service)
         return InferenceServer(name, segment, service.model, host, first, max(weight, 1), delay, continuous)
 

@@ -107,7 +107,8 @@ proxied() { [[ -S $HAPROXY_SOCKET ]]; }
 # proxy COMMAND: has HAProxy do something, and prints what it says
 proxy() {
   command -v socat >/dev/null || fail 'socat, which talks to HAProxy, is not installed'
-  printf '%s\n' "$1" | socat -t5 - "UNIX-CONNECT:$HAPROXY_SOCKET" || fail "HAProxy does not answer at $HAPROXY_SOCKET"
+  printf '%s\n' "$1" | socat -t5 - "UNIX-CONNECT:$HAPROXY_SOCKET" ||
+    fail "HAProxy does not answer at $HAPROXY_SOCKET; remove that file if it does not run"
 }
 
 # order COMMAND: the same, for what is silent if it works
@@ -126,7 +127,7 @@ open_requests() {
 }
 
 up() { [[ $(in_proxy "$SERVICE-http" 6) == 2 && $(in_proxy "$SERVICE-grpc" 6) == 2 ]]; }
-idle() { [[ $(open_requests) == 0 ]]; }
+idle() { local open; open=$(open_requests 2>/dev/null) && [[ $open == 0 ]]; }
 
 # admit_server: requests go to the server from now on
 admit_server() {
@@ -146,18 +147,21 @@ admit_server() {
 
 # drain_server: no further requests go to the server; returns when it has answered all
 drain_server() {
-  local kind
+  local kind known kinds=()
   proxied || return 0
   for kind in http grpc; do
-    if [[ -n $(in_proxy "$SERVICE-$kind" 4) ]]; then order "set server $SERVICE-$kind/$NAME state drain"; fi
+    known=$(in_proxy "$SERVICE-$kind" 4) # if that is not told, this ends: there may be requests
+    if [[ -n $known ]]; then
+      order "set server $SERVICE-$kind/$NAME state drain"
+      kinds+=("$kind")
+    fi
   done
   sleep 0.2 # for a request that is just on its way
-  until_true "$((10 * ${DRAIN_SECONDS:-300}))" idle || fail "there still are $(open_requests) requests; nothing was stopped"
-  for kind in http grpc; do
-    if [[ -n $(in_proxy "$SERVICE-$kind" 4) ]]; then
-      order "set server $SERVICE-$kind/$NAME state maint"
-      proxy "del server $SERVICE-$kind/$NAME" >/dev/null # if a connection is still open, it stays in maintenance
-    fi
+  until_true "$((10 * ${DRAIN_SECONDS:-300}))" idle ||
+    fail "there still are $(open_requests) requests; nothing was stopped. For further ones: bash $0 admit"
+  for kind in "${kinds[@]}"; do
+    order "set server $SERVICE-$kind/$NAME state maint"
+    proxy "del server $SERVICE-$kind/$NAME" >/dev/null # if a connection is still open, it stays in maintenance
   done
 }
 

@@ -1,6 +1,7 @@
 """Exported servers: their files, and real Tritons behind a real HAProxy that are started, drained and stopped."""
 
 import dataclasses
+import os
 import re
 import socket
 import subprocess
@@ -9,12 +10,14 @@ import warnings
 from pathlib import Path
 
 import pytest
+import scripts
 import yaml
 from documents import complaints as problems
 from triton_servers import Servers, servers, triton_or_skip
 
 from bench.serving.tritons import write_models
 from mig_opt import Batching, Demand, Deployment, GpuPool, Point, ProfileTable, Segment, Service, get_gpu, plan_change
+from mig_opt.files.documents import write_folder
 from mig_opt.operations.rollout.servers import haproxy_config, servers_of
 from mig_opt.operations.rollout.triton import kubernetes_manifests, triton_files
 
@@ -120,10 +123,21 @@ def test_a_server_that_stays_keeps_name_and_ports():
 
 
 def test_a_server_on_another_machine_is_reached_there():
-    text = haproxy_config(DEPLOYMENT, DEMAND, devices=["node-7/0"])
+    text = haproxy_config(DEPLOYMENT, DEMAND, devices=["ada@node-7/0"])
     assert "server chat-0-1g.6gb-0-4x1 node-7:9001 proto h2" in text
-    script = triton_files(DEPLOYMENT, DEMAND, devices=["node-7/0"])["servers/chat-0-1g.6gb-0-4x1.sh"]
+    script = triton_files(DEPLOYMENT, DEMAND, devices=["ada@node-7/0"])["servers/chat-0-1g.6gb-0-4x1.sh"]
     assert "ADDRESS=node-7\nLISTEN=0.0.0.0\n" in script
+
+
+def test_a_server_is_not_stopped_where_the_proxy_cannot_be_asked(tmp_path):
+    """As where its socket is another user's: requests may be under way."""
+    write_folder(tmp_path, triton_files(DEPLOYMENT, DEMAND))
+    scripts.program(tmp_path, "socat", "exit 1")
+    script, path = tmp_path / "servers" / "chat-0-1g.6gb-0-4x1.sh", f"{tmp_path}:{os.environ['PATH']}"
+    with socket.socket(socket.AF_UNIX) as proxy:
+        proxy.bind(str(tmp_path / "haproxy.sock"))
+        done = scripts.ended("bash", script, "drain", code=1, env=os.environ | {"PATH": path})
+    assert f"HAProxy does not answer at {tmp_path}/haproxy.sock; remove that file if it does not run" in done.stderr
 
 
 @pytest.mark.filterwarnings("default")
