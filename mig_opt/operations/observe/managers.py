@@ -57,7 +57,8 @@ def read_dra(parts: list[Part], seen: Sightings) -> None:
     for claim in of_kind(parts, "ResourceClaim"):
         user = _user(claim, owners)
         for result in claim.entries("status", "allocation", "devices", "results"):
-            if result.text("driver", needed=True) == _DRIVER:
+            # Who looks after devices has access to them, and they are free for others.
+            if result.text("driver", needed=True) == _DRIVER and result.value.get("adminAccess") is not True:
                 _allocate(result, user, nodes, devices, seen)
     for gpu in seen.gpus.values():
         # A GPU is announced without any partition, not even one that could exist, if MIG is off.

@@ -96,6 +96,17 @@ def test_dynamic_partitions_exist_only_when_allocated():
     assert (places(state), state.gpus) == (BUSY, 3)
 
 
+def test_who_looks_after_devices_does_not_use_them():
+    document = json.loads(TEXTS["dra-25.12.json"])
+    claim = json.loads(json.dumps(next(item for item in document["items"] if item["kind"] == "ResourceClaim")))
+    claim["metadata"]["name"] = "monitor"
+    of = {"driver": "gpu.nvidia.com", "pool": "node-1", "adminAccess": True}
+    results = [of | {"device": name} for name in ("gpu-0", "gpu-0-mig-3g20gb-9-0", "gpu-1-mig-3g20gb-9-0")]
+    claim["status"]["allocation"]["devices"]["results"] = results
+    document["items"].append(claim)
+    assert state_from_text(json.dumps(document)) == state_from_text(TEXTS["dra-25.12.json"])
+
+
 def test_a_table_alone_does_not_tell_the_kind():
     row = "|   3  MIG 1g.10gb           19        7          0:1     |"
     (found,) = complaints(f"{LGI}\n{row}")
