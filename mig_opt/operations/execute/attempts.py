@@ -172,13 +172,15 @@ class Attempts:
 
     def stop(self, name: str, patience: float = 5.0) -> None:
         """End a try with all processes of its group, politely at first; what has left the group goes on."""
-        limit = time.monotonic() + patience
+        limit, told = time.monotonic() + patience, False
         while self.outcome(name) is None:
             late = time.monotonic() - limit
             if late > _GRACE:
                 return
-            with contextlib.suppress(OSError, IndexError):
-                os.killpg(int(self._lines(name)[0]), signal.SIGKILL if late > 0 else signal.SIGTERM)
+            if late > 0 or not told:  # many take a second request for impatience
+                with contextlib.suppress(OSError, IndexError):
+                    os.killpg(int(self._lines(name)[0]), signal.SIGKILL if late > 0 else signal.SIGTERM)
+                    told = True
             time.sleep(_POLL)
 
     def clear(self) -> None:

@@ -11,10 +11,11 @@ import sys
 import time
 from functools import partialmethod
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from documents import complaints, refused
-from node_plans import ends, until
+from node_plans import ends, lives, until
 from nvml_machine import Machine
 
 from mig_opt import Batch, Commands, Device, DriverError, Run, Task, get_gpu
@@ -153,8 +154,7 @@ def test_what_a_refused_creation_has_left_is_taken_back_whatever_comes_between(m
     assert places(machine) == set()
 
 
-def full(*_: object) -> int:
-    raise OSError(errno.ENOSPC, "No space left on device")
+FULL = Mock(side_effect=OSError(errno.ENOSPC, "No space left on device"))
 
 
 @pytest.mark.parametrize("begun", [True, False])
@@ -165,10 +165,10 @@ def test_what_the_disk_refuses_is_told_and_a_journal_without_its_first_line_is_n
 
         def fill(_: object, event) -> None:
             if event.kind == "created":
-                disk.setattr(os, "write", full)
+                disk.setattr(os, "write", FULL)
 
         if not begun:
-            disk.setattr(os, "write", full)
+            disk.setattr(os, "write", FULL)
         told = r"run.journal:\n.*No space left on device; mend that" if begun else "No space left on device"
         refused(run_schedule, BATCH, PLAN, note(tmp_path), match=told, journal=journal, observe=fill)
     assert journal.exists() == begun
@@ -203,14 +203,6 @@ def started(machine: Machine, *arguments: str) -> subprocess.Popen[str]:
     program = [sys.executable, "-m", "mig_opt.cli", "run", *arguments, "--user", getpass.getuser()]
     pipe = subprocess.PIPE
     return subprocess.Popen(program, env=machine.environment, stdout=pipe, stderr=pipe, text=True)
-
-
-def lives(pid: int) -> bool:
-    """True unless a process has ended, be it that nobody has asked for its exit code yet."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 @pytest.mark.deep
@@ -284,8 +276,10 @@ def test_undo_ends_tasks_that_outlive_their_executor(machine, command, journal, 
 def test_tasks_that_ignore_sigterm_are_killed_and_processes_that_have_left_them_are_told(
     machine, journal, tmp_path, monkeypatch
 ):
-    pids, own = tmp_path / "left", tmp_path / "own"
-    stays = f"echo $$ >{own}; trap '' TERM; setsid sh -c 'echo $$ >{pids}; exec sleep 60' & sleep 60; sleep 60"
+    pids, own, told = (tmp_path / name for name in ("left", "own", "told"))
+    stays = (
+        f"echo $$ >{own}; trap 'echo >>{told}' TERM; setsid sh -c 'echo $$ >{pids}; exec sleep 60' & sleep 60; sleep 60"
+    )
     waits = f"until [ -s {pids} ]; do sleep 0.01; done"
     monkeypatch.setattr(Attempts, "stop", partialmethod(Attempts.stop, patience=0.1))
 
@@ -298,6 +292,7 @@ def test_tasks_that_ignore_sigterm_are_killed_and_processes_that_have_left_them_
         with pytest.raises(KeyboardInterrupt):
             run_schedule(BATCH, PLAN, commands, journal=journal, observe=stop)
         assert [lives(int(path.read_text())) for path in (own, pids)] == [False, True]
+        assert told.read_text() == "\n"  # once
     finally:
         os.kill(int(pids.read_text()), signal.SIGKILL)
     died, stopped = read_journal(journal).events[-2:]
