@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterator
 from json.decoder import JSONDecodeError
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mig_opt.files.documents import key_name, without_comments
 
@@ -85,8 +85,9 @@ def _span(path: str, text: str) -> tuple[int, int] | None:
     begin, end, position = _skip_blank(text, 0), len(text), 0
     try:
         while step := _STEP.match(path, position):
-            name = f"[{int(step[2])}]" if step[2] else step[1]
-            found = next((span for key, span in _parts(text, begin) if key == name), None)
+            name = int(step[2]) if step[2] else step[1]
+            parts = ((key_name(key) if isinstance(key, str) else key, span) for key, span in parts_of_json(text, begin))
+            found = next((span for key, span in parts if key == name), None)
             if found is None:
                 break
             (begin, end), position = found, step.end()
@@ -100,15 +101,16 @@ def _skip_blank(text: str, position: int) -> int:
     return blank.end() if blank else position
 
 
-def _parts(text: str, begin: int) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Yield the spans of the parts of the list or object that begins at a position, each with its step in paths."""
+def parts_of_json(text: str, begin: int) -> Iterator[tuple[Any, tuple[int, int]]]:
+    """Yield the spans of the parts of the list or object that begins at a position, each with its number or key."""
     position, number = begin, 0
+    name: Any
     while text[position] == ("," if number else text[begin]) and text[begin] in "[{":
         position = _skip_blank(text, position + 1)
-        name, number = f"[{number}]", number + 1
+        name, number = number, number + 1
         if text[begin] == "{" and text[position] == '"':
-            key, position = _DECODER.raw_decode(text, position)
-            name, position = key_name(key), _skip_blank(text, _skip_blank(text, position) + 1)
+            name, position = _DECODER.raw_decode(text, position)
+            position = _skip_blank(text, _skip_blank(text, position) + 1)
         elif text[position] == "]" or text[begin] == "{":
             return
         end = _DECODER.raw_decode(text, position)[1]

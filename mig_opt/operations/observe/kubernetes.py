@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import bisect
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from json import decoder
-from json.scanner import py_make_scanner  # type: ignore[attr-defined]  # it lets objects know their places
 from typing import Any, TypeVar
 
 from mig_opt.errors import InputError, Problem
-from mig_opt.files.documents import integer, key_name, parsed, shown, without_comments
+from mig_opt.files.documents import key_name, parsed, shown, without_comments
+from mig_opt.files.locations import parts_of_json
 from mig_opt.files.values import Findings, Raw
 from mig_opt.operations.observe.sightings import Sightings, Source
 
@@ -127,7 +127,10 @@ class Document:
 
     @cached_property
     def _lined(self) -> Any:
-        return self.raw if isinstance(self.raw, LinedObject) else _LinedDecoder().decode(self.source.text)
+        text = self.source.text
+        ends = [found.start() for found in re.finditer("\n", text)]
+        lined = isinstance(self.raw, LinedObject)
+        return self.raw if lined else _lined(self.raw, text, len(text) - len(text.lstrip()), ends)
 
     def where(self, path: tuple[str | int, ...]) -> str:
         """Return the words for the line of a part, or of the innermost object that holds it."""
@@ -139,27 +142,16 @@ class Document:
         return self.source.where(getattr(value, "line", line))
 
 
-class _LinedDecoder(json.JSONDecoder):
-    """Decoder that notes the line of each object; slow, so it is only asked when something is wrong."""
-
-    def __init__(self) -> None:
-        super().__init__(parse_int=integer)
-        self.parse_object = self._object
-        self.scan_once = py_make_scanner(self)
-
-    def decode(self, text: str, *_: object) -> Any:
-        self._text, self._at, self._lines = text, 0, 1
-        return self.scan_once(text, len(text) - len(text.lstrip("\ufeff \t\r\n")))[0]
-
-    def _object(self, begin: tuple[str, int], *others: Any) -> tuple[LinedObject, int]:
-        text, at = begin
-        self._lines += text.count("\n", self._at, at)
-        self._at = at
-        line = self._lines
-        value, end = decoder.JSONObject(begin, *others)  # type: ignore[attr-defined]  # as above
-        found = LinedObject(value)
-        found.line = line
-        return found, end
+def _lined(value: Any, text: str, begin: int, ends: Sequence[int]) -> Any:
+    """Return a JSON value whose objects know their lines; it begins at a place in a text with these ends of lines."""
+    if not isinstance(value, dict | list):
+        return value
+    places = dict(parts_of_json(text, begin)).items()  # the last of a key that is repeated, as in the value
+    if isinstance(value, list):
+        return [_lined(value[index], text, at, ends) for index, (at, _) in places]
+    found = LinedObject((key, _lined(value[key], text, at, ends)) for key, (at, _) in places)
+    found.line = bisect.bisect(ends, begin) + 1
+    return found
 
 
 @dataclass(frozen=True)
