@@ -104,8 +104,8 @@ class Nvml:
         with contextlib.suppress(nvml.NVMLError_NotSupported):
             current, pending = nvml.nvmlDeviceGetMigMode(handle)
             mig = bool(current), bool(pending)
-        bus = _text(nvml.nvmlDeviceGetPciInfo(handle).busId)
-        return Device(_text(nvml.nvmlDeviceGetUUID(handle)), index, _text(nvml.nvmlDeviceGetName(handle)), bus, *mig)
+        bus = nvml.nvmlDeviceGetPciInfo(handle).busId
+        return Device(nvml.nvmlDeviceGetUUID(handle), index, nvml.nvmlDeviceGetName(handle), bus, *mig)
 
     def device(self, identifier: str) -> Device:
         """Return the GPU with a number, UUID or PCI address; without one the DriverError lists those that there are."""
@@ -141,7 +141,7 @@ class Nvml:
             for kind in _GPU_KINDS:
                 with contextlib.suppress(nvml.NVMLError_NotSupported, nvml.NVMLError_InvalidArgument):
                     info = nvml.nvmlDeviceGetGpuInstanceProfileInfo(handle, kind)
-                    self._known[gpu].append((info, _text(info.name).removeprefix("MIG ")))
+                    self._known[gpu].append((info, info.name.removeprefix("MIG ")))
         return self._known[gpu]
 
     def profiles(self, gpu: str) -> tuple[DriverProfile, ...]:
@@ -163,7 +163,7 @@ class Nvml:
         processes: list[int] = []
         for compute in self._computes(handle):
             device = nvml.nvmlComputeInstanceGetInfo(compute).device
-            uuids.append(_text(nvml.nvmlDeviceGetUUID(device)))
+            uuids.append(nvml.nvmlDeviceGetUUID(device))
             with contextlib.suppress(nvml.NVMLError):  # a list for messages only
                 processes += [process.pid for process in nvml.nvmlDeviceGetComputeRunningProcesses(device)]
         place, uuid = info.placement, uuids[0] if len(uuids) == 1 else ""
@@ -235,7 +235,7 @@ class Nvml:
         try:
             with self._told(gpu):
                 compute = nvml.nvmlGpuInstanceCreateComputeInstance(made, self._filling(made, placement))
-                uuid = _text(nvml.nvmlDeviceGetUUID(nvml.nvmlComputeInstanceGetInfo(compute).device))
+                uuid = nvml.nvmlDeviceGetUUID(nvml.nvmlComputeInstanceGetInfo(compute).device)
         except DriverError:
             self.destroy(gpu, instance)
             raise
@@ -308,10 +308,6 @@ def _listed(kind: Any, ask: Callable[..., object], *words: object) -> list[Any]:
     listed, count = (kind * _MOST_INSTANCES)(), c_uint(_MOST_INSTANCES)
     ask(*words, listed, byref(count))
     return list(listed[: count.value])
-
-
-def _text(value: str | bytes) -> str:
-    return value.decode() if isinstance(value, bytes) else value
 
 
 def _sentence(error: Exception) -> str:
