@@ -11,6 +11,7 @@ from mig_opt.batch.batch import Batch
 from mig_opt.batch.journal import Journal
 from mig_opt.batch.schedule import Schedule
 from mig_opt.gpu.model import OperationCosts
+from mig_opt.method.report import data_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,15 +166,11 @@ class Execution:
         """Return the report as an object of JSON."""
         difference, costs = self.difference(), self.costs()
         return {
-            "complete": self.complete,
-            "makespan": self.makespan,
-            "planned_makespan": self.planned_makespan,
+            **data_of(self, "complete", "makespan", "planned_makespan"),
             "difference": {part: round(seconds, 6) for part, seconds in asdict(difference).items()},
-            "failed": self.failed,
-            "refusals": self.refusals,
+            **data_of(self, "failed", "refusals"),
             "operations": {
-                "create": {str(size): cost for size, cost in costs.create.items()},
-                "destroy": {str(size): cost for size, cost in costs.destroy.items()},
+                kind: {str(size): cost for size, cost in getattr(costs, kind).items()} for kind in ("create", "destroy")
             },
             "steps": [step.document() for step in self.steps],
         }

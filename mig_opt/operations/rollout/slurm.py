@@ -145,7 +145,11 @@ def _scripts(before: Deployment, segments: Sequence[Segment]) -> dict[str, str]:
     files = {"controller.sh": _controller(before, changed, old, new)}
     for node, gpus in changed.items():
         files[f"node-{node}.sh"] = _node_script(before, node, gpus, old, new)
-        files[f"node-{node}.mig-parted.yaml"] = str(_after_reboot(before, gpus, segments))
+        # By this its layout is made again after a reboot.
+        own = tuple(replace(each, gpu=gpus.index(each.gpu)) for each in segments if each.gpu in gpus)
+        layout = Deployment(tuple(before.gpus[gpu] for gpu in gpus), own)
+        indices = [str(before.devices[gpu].index) for gpu in gpus]
+        files[f"node-{node}.mig-parted.yaml"] = str(mig_parted_config(layout, devices=indices))
     return files
 
 
@@ -197,10 +201,3 @@ def _node_script(state: Deployment, node: str, gpus: Sequence[int], old: Layouts
     body += ["", 'act "${1:-}" </dev/null']
     title = f"Change of the instances of {node}."
     return script(title, _NODE_USAGE, places, ["functions.sh", "slurm_node.sh"], body, hooks=False)
-
-
-def _after_reboot(state: Deployment, gpus: Sequence[int], segments: Sequence[Segment]) -> object:
-    """Return the configuration of nvidia-mig-parted for a node."""
-    own = (replace(each, gpu=gpus.index(each.gpu)) for each in segments if each.gpu in gpus)
-    deployment = Deployment(tuple(state.gpus[gpu] for gpu in gpus), tuple(own))
-    return mig_parted_config(deployment, devices=[str(state.devices[gpu].index) for gpu in gpus])
