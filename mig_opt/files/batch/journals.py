@@ -8,9 +8,7 @@ import json
 import os
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.journal import Commands, Event, Journal
@@ -20,40 +18,14 @@ from mig_opt.files.batch.batches import BATCH
 from mig_opt.files.batch.schedules import SCHEDULE
 from mig_opt.files.documents import decoded, file_path, parsed, read_bytes, write_text, writing_to
 from mig_opt.files.kinds import FileKind
-from mig_opt.files.values import EXAMPLES, Findings, Raw, encoded, read_object, read_value
+from mig_opt.files.values import EXAMPLES, Findings, Raw, encoded, read_value
 from mig_opt.method.report import data_of
 from mig_opt.rules.vocabulary import Share
 
-_SCHEMA = "mig-opt/journal/1"
 _ADVICE = "; mend that, and then go on"
 _BEGINNINGS = {"created": "create", "destroyed": "destroy", "ran": "run", "died": "run"}
 """Events that come after another one about the same, by their kinds."""
 
-
-@dataclass(frozen=True, slots=True)
-class JournalHead:
-    """First line of a journal: the plan."""
-
-    schema: Literal["mig-opt/journal/1"]
-    batch: Batch
-    schedule: Schedule
-    commands: Commands
-    gpus: tuple[str, ...]
-    folder: str = "."
-    run: str = ""
-    user: str = ""
-    engine: str = ""
-    replan: Share | None = None
-    name: str = ""
-
-
-EXAMPLES[JournalHead] = {
-    "schema": _SCHEMA,
-    "batch": EXAMPLES[Batch],
-    "schedule": EXAMPLES[Schedule],
-    "commands": {"schema": "mig-opt/commands/1", "tasks": {"lu": ["./lu"]}},
-    "gpus": ["GPU-8c5a3d6e-1f2b-4c3d-9e8f-0a1b2c3d4e5f"],
-}
 EXAMPLES[Event] = {"time": 1750000000.0, "kind": "begin"}
 
 COMMANDS: FileKind[Commands] = FileKind(
@@ -64,11 +36,38 @@ COMMANDS: FileKind[Commands] = FileKind(
 )
 
 
+def _head(values: Raw, _: Raw, _path: str, findings: Findings) -> Journal:
+    name, batch, gpus = values.pop("name"), values["batch"], values["gpus"]
+    if not findings.problems and len(gpus) != batch.gpus:
+        findings.add("gpus", f"has {len(gpus)} entries for {batch.gpus} GPUs; give one for each GPU")
+    findings.check()
+    return Journal(**{**values, "batch": batch.replace(name=name)})
+
+
+_HEAD: FileKind[Journal] = FileKind(
+    "journal",
+    Journal,
+    {
+        Journal: {
+            "batch": EXAMPLES[Batch],
+            "schedule": EXAMPLES[Schedule],
+            "commands": {"schema": "mig-opt/commands/1", "tasks": {"lu": ["./lu"]}},
+            "gpus": ["GPU-8c5a3d6e-1f2b-4c3d-9e8f-0a1b2c3d4e5f"],
+        }
+    },
+    ("batch", "schedule", "commands", "gpus", "folder", "run", "user", "engine", "replan", "name"),
+    {"replan": Share | None, "name": str},
+    defaults={"name": ""},
+    build=_head,
+)
+"""The first line of a journal: the plan."""
+
+
 def is_journal(path: str | Path) -> bool:
     """Return True if a file begins as a journal does."""
     try:
         with Path(path).open("rb") as file:
-            return _SCHEMA.encode() in file.read(100)
+            return _HEAD.title.encode() in file.read(100)
     except OSError:
         return False
 
@@ -100,7 +99,10 @@ def take_lines(journal: Journal | None, data: bytes, source: str) -> tuple[Journ
     findings = Findings(source)
     first = 2 if journal is None else len(journal.events) + 2
     if journal is None and lines:
-        journal = _head(_line(lines.pop(0), 1, source), findings)
+        raw = _line(lines.pop(0), 1, source)
+        if raw.get("schema") != _HEAD.title:
+            raise InputError([Problem("line 1", f'is no journal: "schema" must be "{_HEAD.title}"')], source)
+        journal = _HEAD.part(raw, "", findings)
     for number, line in enumerate(lines, first):
         assert journal is not None
         event = read_value(Event, _line(line, number, source), f"line {number}", findings)
@@ -125,18 +127,6 @@ def _line(text: str, number: int, path: str | Path) -> Raw:
         raise InputError(problems, str(path)) from None
     raise_any((problem.below(f"line {number}") for problem in repeated), path)
     return raw
-
-
-def _head(raw: Raw, findings: Findings) -> Journal:
-    if raw.get("schema") != _SCHEMA:
-        raise InputError([Problem("line 1", f'is no journal: "schema" must be "{_SCHEMA}"')], findings.source)
-    head = read_object(JournalHead, raw, "", findings)
-    if not findings.problems and len(head.gpus) != head.batch.gpus:
-        findings.add("gpus", f"has {len(head.gpus)} entries for {head.batch.gpus} GPUs; give one for each GPU")
-    findings.check()
-    batch = head.batch.replace(name=head.name)
-    plan = batch, head.schedule, head.commands, head.gpus
-    return Journal(*plan, head.folder, head.run, head.user, head.engine, head.replan)
 
 
 def _check_event(event: Event, journal: Journal, number: int, findings: Findings) -> None:
@@ -252,8 +242,8 @@ class JournalFile(contextlib.AbstractContextManager["JournalFile"]):
         self.close()
 
 
-def _encoded_head(journal: Journal) -> dict[str, Any]:
+def _encoded_head(journal: Journal) -> Raw:
     plan: Raw = {"batch": BATCH.document(journal.batch), "schedule": SCHEDULE.document(journal.schedule)}
     plan |= {"commands": COMMANDS.document(journal.commands), "gpus": list(journal.gpus), "folder": journal.folder}
     known = {"name": journal.batch.name, **plan, **data_of(journal, "run", "user", "engine", "replan")}
-    return {"schema": _SCHEMA, **{key: value for key, value in known.items() if value not in ("", None)}}
+    return {"schema": _HEAD.title, **{key: value for key, value in known.items() if value not in ("", None)}}
