@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, get_args
 
@@ -16,7 +15,6 @@ from mig_opt.files.values import Findings, Raw, defaults_of
 from mig_opt.method.functions import name_of
 from mig_opt.method.study import (
     BatchFromFile,
-    BatchSource,
     BundledBatch,
     GeneratedBatches,
     GeneratedTraces,
@@ -24,7 +22,6 @@ from mig_opt.method.study import (
     PolicySettings,
     Study,
     TraceFromFile,
-    TraceSource,
 )
 from mig_opt.rules import hints_of, parts_of
 
@@ -32,18 +29,8 @@ _PAIRS = (("batches", "methods"), ("traces", "policies"))
 """Lists of a study that need each other."""
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """The lists of a study, as far as they can be read; None is an entry that cannot."""
-
-    batches: Sequence[BatchSource | None]
-    methods: Sequence[MethodSettings | None]
-    traces: Sequence[TraceSource | None]
-    policies: Sequence[PolicySettings | None]
-
-
-PartProblems = Callable[[Parts], Iterable[Problem]]
-"""Finds what is wrong with the parts of a study beyond their shape."""
+PartProblems = Callable[[Study], Iterable[Problem]]
+"""Finds what is wrong with the lists of a study beyond their shape; an entry that cannot be read is None."""
 
 _HUGE = re.compile(r"(?<![\w\"'])[0-9][0-9_]{4300,}")
 
@@ -66,9 +53,9 @@ def study_document(path: str | Path) -> Document:
 
 
 def _study(values: Raw, raw: Raw, _: str, findings: Findings, *, part_problems: PartProblems) -> Study:
-    keys = [key for pair in _PAIRS for key in pair]
-    parts = {key: [part and _readable(part) for part in values[key] or ([None] if key in raw else ())] for key in keys}
-    findings.extend(part_problems(Parts(**parts)))
+    lists = {key: values[key] or ([None] if key in raw else ()) for pair in _PAIRS for key in pair}
+    parts: Raw = {key: [part and _readable(part) for part in given] for key, given in lists.items()}
+    findings.extend(part_problems(Study(**parts)))
     findings.check()
     return Study(**values)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from mig_opt.errors import Problem, problems_of, raise_any
 from mig_opt.files.documents import Document
-from mig_opt.files.studies import STUDY, Parts, study_document
+from mig_opt.files.studies import STUDY, study_document
 from mig_opt.instances.bundled import instance_info
 from mig_opt.method.study import GeneratedBatches, GeneratedTraces, Study
 from mig_opt.rules import wrong_class, wrong_flag, wrong_integer
@@ -243,14 +243,14 @@ def study_from_json(document: Document, *, folder: str | Path = ".", source: str
 def check_study(study: Study, folder: Path) -> None:
     """Refuse a study that cannot be run; relative paths of files begin in the folder."""
     raise_any(wrong_class("study", study, Study, "read_study('study.toml')"))
-    problems = list(_part_problems(Parts(study.batches, study.methods, study.traces, study.policies), folder))
+    problems = list(_part_problems(study, folder))
     problems += wrong_integer("repetitions", study.repetitions, 1, _MOST_REPETITIONS)
     problems += wrong_integer("seed", study.seed, 0, _LARGEST_SEED - _MOST_REPETITIONS)
     problems += wrong_flag("fresh", study.fresh)
     raise_any(problems)
 
 
-def _part_problems(parts: Parts, folder: Path) -> Iterator[Problem]:
+def _part_problems(parts: Study, folder: Path) -> Iterator[Problem]:
     """Yield the problems of the parts of a study beyond their shape; of what cannot be read none."""
     batches, traces = parts.batches or parts.methods, parts.traces or parts.policies
     if batches or not traces:
@@ -267,7 +267,7 @@ def _part_problems(parts: Parts, folder: Path) -> Iterator[Problem]:
     yield from _solver_problems("policies", parts.policies, fleet.policy_problems, fleet.policy_columns)
 
 
-def _missing(parts: Parts, keys: Iterable[str], others: str) -> Iterator[Problem]:
+def _missing(parts: Study, keys: Iterable[str], others: str) -> Iterator[Problem]:
     for key in keys:
         if not getattr(parts, key):
             yield Problem(key, "needs at least one entry" + (f", or the study needs {others}" if others else ""))
