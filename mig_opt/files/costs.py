@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from mig_opt.errors import Problem
+from mig_opt.errors import Problem, raise_any
 from mig_opt.files.kinds import COSTS as EXAMPLE
 from mig_opt.files.kinds import FileKind
 from mig_opt.files.values import Findings, Raw, made
 from mig_opt.gpu.catalogue import Gpu
-from mig_opt.gpu.model import OperationCosts
+from mig_opt.gpu.model import GpuModel, OperationCosts
 from mig_opt.gpu.problems import operation_problems
-from mig_opt.rules import hints_of
+from mig_opt.rules import hints_of, wrong_class
 from mig_opt.rules.vocabulary import OperationSeconds
 
 
@@ -39,6 +39,14 @@ def _costs(values: dict[str, Any], _: Raw, path: str, findings: Findings, **_giv
     return OperationCosts(**{key: values[key] for key in hints_of(OperationCosts)})
 
 
+def _shaped(costs: OperationCosts, *, gpu: GpuModel) -> CostsFile:
+    """Return the costs of one kind of GPU, also where they are by kind; refuse those that are not of it."""
+    raise_any(wrong_class("gpu", gpu, GpuModel, "get_gpu('A100')"))
+    own = costs.of_kind(gpu)
+    raise_any(operation_problems(gpu, own, ""))
+    return CostsFile(gpu, own.create, own.destroy, own.source, own.assumed)
+
+
 COSTS = FileKind(
     "costs",
     CostsFile,
@@ -46,5 +54,5 @@ COSTS = FileKind(
     described_by={CostsFile: OperationCosts},
     options=("gpu",),
     build=_costs,
-    shaped=lambda costs, *, gpu: CostsFile(gpu, costs.create, costs.destroy, costs.source, costs.assumed),
+    shaped=_shaped,
 )

@@ -10,6 +10,7 @@ import pytest
 from documents import COSTS, complaints, refused
 
 from mig_opt import Deployment, FleetState, GpuModel, catalogue, cost_tables, get_costs, get_gpu, load, read, write
+from mig_opt.batch.kinds import joined_costs
 from mig_opt.files.batch.batches import BATCH
 from mig_opt.files.costs import COSTS as COSTS_FILE
 from mig_opt.files.kinds import GPU
@@ -137,3 +138,15 @@ def test_for_another_gpu_that_has_other_sizes():
         "create: has no seconds for size 3, 7 of A100-40GB; add them",
         "destroy: has no seconds for size 3, 7 of A100-40GB; add them",
     ]
+
+
+def test_costs_of_several_kinds_are_written_for_one_of_them(tmp_path):
+    kinds = get_gpu("A100"), get_gpu("A30")
+    joined = joined_costs({kind: kind.operation_costs for kind in kinds})
+    for kind in kinds:
+        COSTS_FILE.write(joined, tmp_path / "costs.json", gpu=kind)
+        assert COSTS_FILE.read(tmp_path / "costs.json") == dataclasses.replace(
+            kind.operation_costs, source=joined.source
+        )
+    refused(COSTS_FILE.write, joined, tmp_path / "none.json", match="gpu: must be a GpuModel", gpu=None)
+    assert "create.3" in refused(COSTS_FILE.write, kinds[0].operation_costs, tmp_path / "none.json", gpu=kinds[1])

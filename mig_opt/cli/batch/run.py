@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from mig_opt import Batch, Commands, DriverError, InputError, Journal, Schedule, read
 from mig_opt.batch.schedule import lifetimes_with_runs
@@ -233,7 +234,11 @@ def _answer(
         remarks.append(f"Go on with: mig-opt run --resume {name}; take it back with: mig-opt run --undo {name}")
     files = [
         File("batch", measured, execution.journal.measured_batch(), " with measured times and costs."),
-        File("table of costs", measured_costs, execution.costs(), writer=partial(COSTS.write, gpu=batch.gpu)),
+        File(
+            *("table of costs", measured_costs, execution.costs() if batch.gpu else None),
+            absent="Costs of several kinds of GPUs, which --measured has, are no table: nothing written to",
+            writer=partial(COSTS.write, gpu=batch.gpu),
+        ),
         chart_of("execution", chart, batch, plan, execution.measured()[1] if chart else None),
     ]
     report = Report(_facts(execution), parts, remarks, execution.document())
@@ -259,9 +264,16 @@ def _facts(execution: Execution) -> list[tuple[str, str | None]]:
         ("planned anew", None if journal.replan is None else plural(len(journal.stages) - 1, "time")),
         ("difference", f"{late:+.3f} s{share}" if execution.complete else None),
         ("of that", because if execution.complete else None),
-        ("create s", ", ".join(f"{size}g {cost:.3f}" for size, cost in costs.create.items())),
-        ("destroy s", ", ".join(f"{size}g {cost:.3f}" for size, cost in costs.destroy.items())),
+        ("create s", _spelled(costs.create)),
+        ("destroy s", _spelled(costs.destroy)),
     ]
+
+
+def _spelled(costs: Mapping[Any, Any]) -> str:
+    """Return seconds by size, or by kind of GPU and size."""
+    return ", ".join(
+        f"{key}: {_spelled(own)}" if isinstance(own, Mapping) else f"{key}g {own:.3f}" for key, own in costs.items()
+    )
 
 
 def _steps(execution: Execution) -> Table:

@@ -74,3 +74,17 @@ def test_models_are_profiled(run, machine, tmp_path):
     assert outcome.code == 0, outcome.err
     assert "r: 6 points" in outcome.out
     assert len(PROFILES.read(out)[0].points) == 6
+
+
+def test_a_plan_for_several_kinds_of_gpus_is_told(run, commands, tmp_path):
+    tasks = [{"name": name, "times": {"A30": {"1": 4.0}, "A100": {"1": 3.0}}} for name in "abc"]
+    pools = [{"gpu": gpu, "count": 1} for gpu in ("A30", "A100")]
+    batch, plan, costs = (tmp_path / name for name in ("mixed.json", "plan.json", "costs.json"))
+    batch.write_text(json.dumps({"schema": "mig-opt/batch/1", "pools": pools, "tasks": tasks}))
+    assert run("solve", batch, "--method", "far", "-o", plan).code == 0
+    options = ["--commands", commands, "--journal", tmp_path / "run.journal", "--measured-costs", costs]
+    with Machine(tmp_path, "A30", "A100").loaded():
+        outcome = run("run", batch, plan, *options)
+    assert outcome.code == 0, outcome.err
+    assert re.search(r"create s +A30-24GB: 1g [0-9.]+, 2g .*A100-40GB: 1g ", " ".join(outcome.out.split()))
+    assert f"are no table: nothing written to {costs}." in " ".join(outcome.out.split())
