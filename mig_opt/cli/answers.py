@@ -38,6 +38,7 @@ NO_PLAN, NOTHING = "There is no plan to write to", "Nothing written to"
 _CHECKS = {
     "chart": "mig_opt.views:check_plot_path",
     "program": "mig_opt.files.batch.programs:check_model_path",
+    **dict.fromkeys(("batch", "profiles", "state"), "mig_opt.files.documents:check_json"),
 }
 """Check of a file for a purpose, where that is more than whether it can be written."""
 

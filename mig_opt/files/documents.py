@@ -205,6 +205,13 @@ def check_writable(path: str | Path) -> None:
             pass
 
 
+def check_json(path: str | Path) -> None:
+    """Make sure that a file can be written, of a kind that is read from CSV tables, too, but written as JSON only."""
+    if file_path(path).suffix.lower() == ".csv":
+        _refuse(path, "is written as JSON, which is not read from a file .csv; name one that ends in .json")
+    check_writable(path)
+
+
 def write_text(path: str | Path, text: str) -> None:
     """Write a UTF-8 file such that nobody ever sees a part of it: an existing file is replaced at the end."""
     with writing_to(path):

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Generic, TypeVar
 from mig_opt.batch.problems import NO_COUNT, NO_GPU
 from mig_opt.errors import InputError, Problem
 from mig_opt.files import KINDS
-from mig_opt.files.documents import Document, file_path, parsed, read_text, rendered, shown, write_text
+from mig_opt.files.documents import Document, check_json, file_path, parsed, read_text, rendered, shown, write_text
 from mig_opt.files.tables import Table, table_text
 from mig_opt.files.values import (
     EXAMPLES,
@@ -215,6 +215,8 @@ class FileKind(Generic[T]):
 
         An existing file is replaced only when all is written.
         """
+        if self.table and not self.cells:
+            check_json(path)
         as_table = self.cells is not None and file_path(path).suffix.lower() == ".csv"
         write_text(path, self.to_csv(content) if as_table else self.to_json(content, **options))
 

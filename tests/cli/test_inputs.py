@@ -91,3 +91,8 @@ def test_a_table_on_standard_input_is_told_to_be_one(run, monkeypatch):
 def test_every_instance_that_there_is_not_is_named(run):
     refuses(run("instances", "verify", "nix", "rodinia-a31"), "NAME: no bundled instance 'nix'", "'rodinia-a31'")
     refuses(run("instances", "renew", "nix", "--time-limit", "0"), "NAME: no bundled", "--time-limit: must be at least")
+
+
+@pytest.mark.parametrize("command", ["generate -n 3 -o", "solve rodinia-a30 --time-limit 600 --save-batch"])
+def test_a_batch_is_not_written_as_a_table(run, tmp_path, command):
+    refuses(run(*command.split(), tmp_path / "b.csv"), "is written as JSON, which is not read from a file .csv")

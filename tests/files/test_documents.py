@@ -8,13 +8,14 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
-from documents import BATCH, SCHEDULE, changed, complaints, refused
+from documents import BATCH, DOCUMENTS, READERS, SCHEDULE, changed, complaints, refused
 
 from mig_opt import InputError, Run, Schedule
 from mig_opt.files.batch.batches import BATCH as BATCH_FILE
 from mig_opt.files.batch.schedules import RESULT
 from mig_opt.files.batch.schedules import SCHEDULE as SCHEDULE_FILE
 from mig_opt.files.documents import check_writable
+from mig_opt.verbs import files
 
 DENIED = Mock(side_effect=PermissionError(13, "Permission denied"))
 
@@ -143,3 +144,11 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
     finally:
         os.close(reader)
     assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+@pytest.mark.parametrize("kind", ["batch", "profiles", "services", "state"])
+def test_json_is_not_written_under_a_name_from_which_tables_are_read(tmp_path, kind):
+    content = READERS[kind](DOCUMENTS[kind])
+    (found,) = complaints(files.write, content, tmp_path / "mine.CSV")
+    assert found == "is written as JSON, which is not read from a file .csv; name one that ends in .json"
+    assert list(tmp_path.iterdir()) == []

@@ -63,7 +63,7 @@ def profile(
         call.none_of(("--device", "--isolated", "--journal", "--user"), "is for --commands; leave it out")
     words = None if commands is None else call.attempt(read, Commands, commands)
     kind = call.attempt(get_gpu, gpu)
-    call.check_outputs(output=output)
+    call.check_outputs(batch=output)
     lists = [
         call.attempt(_numbers, option, text)
         for option, text in (("--sizes", sizes), ("--batches", batches), ("--processes", processes))

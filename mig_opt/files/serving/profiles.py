@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from mig_opt.errors import InputError, Problem, raise_any
-from mig_opt.files.documents import file_path, read_text
+from mig_opt.files.documents import check_json, file_path, read_text
 from mig_opt.files.kinds import FileKind
 from mig_opt.files.tables import Table, check_columns, entries_of_rows, gpu_of_table, number, read_rows
 from mig_opt.files.values import REPORTED, Findings, Raw, encoded, read_value
@@ -210,6 +210,11 @@ class _ProfilesKind(FileKind[tuple[ProfileTable, ...]]):
         if path.suffix.lower() == ".csv":
             return import_profiles(path, **{"gpu": None, **given})
         return super().read(path, **given)
+
+    def write(self, content: tuple[ProfileTable, ...], path: str | Path, **options: Any) -> None:
+        """Write the tables as JSON."""
+        check_json(path)
+        super().write(content, path, **options)
 
 
 PROFILES = _ProfilesKind(
