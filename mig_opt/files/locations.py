@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from json.decoder import JSONDecodeError
 from typing import Any, NamedTuple
 
 from mig_opt.files.documents import key_name, without_comments
+from mig_opt.files.tables import columns_of
 
 _STEP = re.compile(r'\.?("(?:[^"\\]|\\.)*"|[A-Za-z0-9_-]{1,40})|\[([0-9]+)\]')
 _LINE = re.compile(r"line ([0-9]+)(?:, column ([0-9]+)|, (.+))?")
@@ -49,7 +49,7 @@ def place_of(path: str, text: str) -> Place | None:
     """
     named = _LINE.fullmatch(path)
     if named:
-        return _in_table(text.splitlines(), int(named[1]), named[2], named[3])
+        return _in_table(text, int(named[1]), named[2], named[3])
     span = _span(path, without_comments(text))
     if span is None:
         return None
@@ -60,15 +60,15 @@ def place_of(path: str, text: str) -> Place | None:
     return Place(text.count("\n", 0, begin) + 1, column + 1, max(1, min(end - begin, len(line) - column)), line)
 
 
-def _in_table(lines: list[str], number: int, column: str | None, name: str | None) -> Place | None:
+def _in_table(text: str, number: int, column: str | None, name: str | None) -> Place | None:
     """Return the place of a line, or of one of its columns, by number or (in a CSV table) by name."""
+    lines = text.splitlines()
     if not 1 <= number <= len(lines):
         return None
     line = lines[number - 1]
     if column is not None:
         return Place(number, int(column), 1, line)
-    rows = csv.reader(row for row in lines if row.strip() and not row.lstrip().startswith("#"))
-    names = [cell.strip() for cell in next(rows, [])]
+    names = columns_of(text)
     if name in names and '"' not in line:
         cells = line.split(",")
         index = names.index(name)

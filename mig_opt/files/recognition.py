@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import re
 
 from mig_opt.errors import InputError
 from mig_opt.files import KINDS
 from mig_opt.files.documents import decoded, parsed
-from mig_opt.files.tables import below_comments
+from mig_opt.files.tables import columns_of
 
 
 def document_kind(document: str | bytes, *, table: bool = False) -> str | None:
@@ -26,11 +25,10 @@ def document_kind(document: str | bytes, *, table: bool = False) -> str | None:
         if table:
             from mig_opt.files.serving.demands import SERVICE_COLUMNS  # with all that reads services
 
-            columns = next(csv.reader(below_comments(text).strip().splitlines()), [])
-            keys = {SERVICE_COLUMNS.get(column.strip()) for column in columns}
+            keys = {SERVICE_COLUMNS.get(column) for column in columns_of(text)}
             return "services" if keys & {"slo", "rate"} else "batch"
         raw, _ = parsed(text, "")
-    except (InputError, csv.Error):
+    except InputError:
         return None
     stated = raw.get("schema")
     if stated is None:

@@ -8,7 +8,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -103,10 +103,17 @@ def read_rows(
     return rows
 
 
+def columns_of(text: str) -> list[str]:
+    """Return the columns of a CSV table; none if they cannot be read, which :func:`read_rows` reports."""
+    with suppress(csv.Error):
+        rows = csv.reader(io.StringIO(below_comments(text), newline=""))
+        return next((cells for row in rows if any(cells := [cell.strip() for cell in row])), [])
+    return []
+
+
 def names_gpus(text: str) -> bool:
     """Return True if a CSV table has a column with the kind of GPU of each row."""
-    header = next(csv.reader(io.StringIO(below_comments(text), newline="")), [])
-    return "gpu" in [cell.strip() for cell in header]
+    return "gpu" in columns_of(text)
 
 
 def below_comments(text: str) -> str:

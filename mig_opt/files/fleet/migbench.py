@@ -179,7 +179,7 @@ _Needs = tuple[dict[int, float], str | None, float | None]
 def _by_profile(raw: Mapping[str, Any], where: str, findings: Findings, gpu: GpuModel, _: Sizes) -> _Needs:
     wanted, seconds = raw["profile"], _figure(raw, "durationMS", where, findings) / _MS
     sizes = {profile.name: profile.compute_slices for profile in gpu.profiles}
-    if wanted not in sizes:
+    if not isinstance(wanted, str) or wanted not in sizes:
         findings.add(f"{where}, profile", f"{gpu.name} has no profile {shown(wanted)}; {nearest(str(wanted), sizes)}")
         return {}, None, None
     return {sizes[wanted]: seconds}, wanted, None

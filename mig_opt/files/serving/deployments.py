@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,7 +13,7 @@ from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.files.batch.batches import INSTANCE
 from mig_opt.files.documents import file_path, read_text, shown
 from mig_opt.files.kinds import FileKind
-from mig_opt.files.tables import Table, below_comments, check_columns, entries_of_rows, gpu_of_table, read_rows
+from mig_opt.files.tables import Table, check_columns, columns_of, entries_of_rows, gpu_of_table, read_rows
 from mig_opt.files.values import Findings, Raw, made
 from mig_opt.gpu.catalogue import GpuName, get_gpu
 from mig_opt.gpu.model import GpuModel
@@ -226,8 +225,7 @@ class _DeploymentKind(FileKind[Deployment]):
         text = read_text(path)
         if path.suffix.lower() != ".csv":
             return self.from_json(text, source=str(path), **given)
-        header = next(csv.reader(below_comments(text).splitlines()[:1]), [])
-        if any(cell.strip() in _TABLE for cell in header):
+        if not _TABLE.keys().isdisjoint(columns_of(text)):
             return _from_table(text, gpu, str(path), **given)
         return import_deployment(path, gpu, **given)
 

@@ -45,3 +45,9 @@ def test_the_published_trace_of_migbench():
     assert trace_bounds(free).makespan[0].value == pytest.approx(17222.13, abs=0.01)
     metrics = simulate(fixed, "first-fit", backfill=True, patience=None).metrics
     assert (round(metrics.makespan), round(metrics.wait.mean)) == (24255, 2766)
+
+
+def test_a_profile_that_is_no_name(tmp_path):
+    (tmp_path / "jobs.jsonl").write_text('{"jobID": "a", "arrivalMS": 0, "profile": [1], "durationMS": 5}')
+    (found,) = complaints(import_migbench, tmp_path / "jobs.jsonl")
+    assert found.startswith("line 1, profile: H100-80GB has no profile a list; ")
