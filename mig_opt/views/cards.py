@@ -115,7 +115,7 @@ def _batch(batch: Batch) -> Report:
     header = ["seconds of", *["on GPU"] * several, *(f"on {plural(n, 'slice')}" for n in sizes)]
     needs = ["needs GB"] if any(task.memory_gb is not None for task in batch.tasks) else []
     rows, entries = [], []
-    for task, kind in ((task, kind) for task in batch.tasks for kind in batch.kinds):
+    for task, kind in ((task, kind) for task in batch.tasks for kind in batch.kinds if task.times_on(kind)):
         times = task.times_on(kind)
         figures = [*map(times.get, sizes), *([task.memory_gb] if needs else [])]
         on = {"gpu": kind.name} if several else {}
@@ -124,12 +124,10 @@ def _batch(batch: Batch) -> Report:
         entries.append(
             {"task": task.name, **on, **seconds, "memory_gb": math.nan if task.memory_gb is None else task.memory_gb}
         )
+    live = [held for held in batch.initial if held.free or batch.has_mig(held.gpu)]  # not just a whole GPU
     return Report(
-        [
-            ("source", batch.source),
-            ("at the start", plural(len(batch.initial), "live instance") if batch.initial else None),
-        ],
-        [Table([*header, *needs], rows, noun="tasks")],
+        [("source", batch.source), ("at the start", plural(len(live), "live instance") if live else None)],
+        [Table([*header, *needs], rows, noun="lines" if several else "tasks")],
         title=batch_title(batch, plural(len(batch.tasks), "task")),
         keys=["task", *(["gpu"] if several else []), *(f"t{size}_s" for size in sizes), "memory_gb"],
         entries=entries,

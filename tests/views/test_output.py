@@ -50,8 +50,10 @@ def test_a_failing_write_leaves_the_old_file(tmp_path, monkeypatch):
 
 def test_a_schedule_of_another_batch_is_refused_with_every_problem():
     runs = Run("a", 1, "2g.12gb", 0, 0.0, 1.0), Run("b", 0, "9g.99gb", 0, 0.0, math.inf)
-    paths = refused(plot, A30_BATCH, Schedule(runs), lower_bound=math.nan)
-    assert paths == ["runs[0].gpu", "runs[1].profile", "runs[1].end", "lower_bound"]
+    beyond = Run("a", 0, "2g.12gb", 3, 0.0, 1.0)
+    paths = refused(plot, A30_BATCH, Schedule((*runs, beyond)), lower_bound=math.nan)
+    assert paths == ["runs[0].gpu", "runs[1].profile", "runs[1].end", "runs[2].start", "lower_bound"]
+    assert refused(plot, A30_BATCH, A30_SCHEDULE, dpi=0) == ["dpi"]
 
 
 def test_drawing_needs_neither_pyplot_nor_a_display(tmp_path):

@@ -39,10 +39,14 @@ def schedule_problems(batch: Batch, schedule: Schedule, lower_bound: float | Non
     for path, part in parts:
         if not 0 <= part.gpu < batch.gpus:
             yield Problem(f"{path}.gpu", f"must be from 0 to {batch.gpus - 1}, is {part.gpu}")
+        kind = batch.kind(part.gpu if 0 <= part.gpu < batch.gpus else 0)
         try:
-            batch.kind(part.gpu if 0 <= part.gpu < batch.gpus else 0).profile(part.profile)
+            last = kind.memory_slices - kind.profile(part.profile).memory_slices
         except InputError as error:
             yield from (problem.below(path) for problem in error.problems)
+        else:
+            if not 0 <= part.start <= last:
+                yield Problem(f"{path}.start", f"must be from 0 to {last} for {part.profile}, is {part.start}")
         for key, seconds in (("begin", part.begin), ("end", part.end)):
             if not math.isfinite(seconds):
                 yield Problem(f"{path}.{key}", f"must be a finite number of seconds, is {seconds}")
@@ -77,7 +81,7 @@ def schedule_scene(batch: Batch, schedule: Schedule, lower_bound: float | None =
     Raises
     ------
     InputError
-        If the schedule names a GPU or profile that the batch does not have, or a time that is not finite.
+        If the schedule names a GPU, profile or slice that the batch does not have, or a time that is not finite.
 
     Examples
     --------

@@ -84,7 +84,7 @@ class Row:
     @property
     def per_compute_slice(self) -> int:
         """Memory slices beside a compute slice. An A100 has one more memory slice, without compute."""
-        return self.model.memory_slices // self.model.compute_slices
+        return max(1, self.model.memory_slices // self.model.compute_slices)
 
     def footprint(self, segment: Segment) -> range:
         """Return the memory slices of a segment."""
@@ -101,7 +101,7 @@ class Row:
         """Yield the compute slices, as memory slices, that are in no segment."""
         held = {position for _, segment in self.segments for position in self.footprint(segment)}
         width = self.per_compute_slice
-        for start in range(0, width * self.model.compute_slices, width):
+        for start in range(0, min(width * self.model.compute_slices, self.model.memory_slices), width):
             if not held & set(range(start, start + width)):
                 yield range(start, start + width)
 

@@ -9,7 +9,21 @@ import tiny
 from documents import refused
 from online_worlds import NO_COSTS, job, trace
 
-from mig_opt import Batch, Deployment, DeploymentResult, InputError, ScheduleResult, Segment, Status, Task, plot, solve
+from mig_opt import (
+    Batch,
+    Deployment,
+    DeploymentResult,
+    InputError,
+    LiveInstance,
+    Pool,
+    ScheduleResult,
+    Segment,
+    Status,
+    Task,
+    get_gpu,
+    plot,
+    solve,
+)
 from mig_opt.files.batch.batches import BATCH
 from mig_opt.simulation import simulate
 
@@ -102,3 +116,17 @@ def test_what_is_not_there_cannot_be_drawn():
 def test_what_is_no_batch_or_schedule_cannot_be_drawn():
     refused(tiny.BEST.plot, "rodinia-a30", match="there is no picture of str with Schedule")
     refused(plot, tiny.BATCH, BEST, match="schedule: must be a Schedule")
+
+
+def test_a_batch_on_several_kinds_has_a_line_for_each_task_and_kind_that_can_run_it(tmp_path):
+    pytest.importorskip("pandas", reason="makes the frames; the extra frames has it")
+    times = {"A30": {1: 4.0}, "A100": {1: 3.0}}
+    tasks = [Task(f"t{number}", times if number else {"A30": {2: 1.0}}) for number in range(8)]
+    batch = Batch(tuple(tasks), pools=(Pool(get_gpu("A30"), 1), Pool(get_gpu("A100"), 1)))
+    batch.to_frame().to_csv(tmp_path / "tasks.csv", index=False)
+    assert BATCH.read(tmp_path / "tasks.csv") == batch
+    assert "and 5 more lines" in batch._repr_html_()
+    whole = Batch((Task("a", {4: 2.0}),), pools=(Pool(get_gpu("A30"), 2, mig=False),))
+    assert "live instance" not in whole._repr_html_()
+    busy = whole.replace(initial=(LiveInstance(1, "4g.24gb", 0, 3.0),))
+    assert "1 live instance<" in busy._repr_html_()

@@ -11,7 +11,8 @@ from documents import refused
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from mig_opt import Deployment, Device, RateTable, Segment, deploy_day, get_gpu, plot
+from mig_opt import Deployment, Device, GpuModel, OperationCosts, RateTable, Segment, deploy_day, get_gpu, plot
+from mig_opt.gpu.model import KNOWN
 from mig_opt.simulation.serving.outcome import RequestSimulation, ServiceLatencies
 from mig_opt.views.serving.deployments import rows_of
 
@@ -175,3 +176,13 @@ def test_many_services_are_cut_and_those_without_requests_drawn():
     assert any("10 more not drawn" in text.get_text() for text in figure.findobj(Text))
     idle = dataclasses.replace(simulation(1).services[0], requests=0, late=0, late_share=0.0, bins=())
     assert plot(dataclasses.replace(simulation(1), services=(idle,)))
+
+
+def test_a_gpu_with_fewer_memory_slices_than_compute_slices(monkeypatch):
+    small = dataclasses.replace(get_gpu("A30").profiles[0], name="1g.6gb", compute_slices=4, memory_slices=1)
+    small = dataclasses.replace(small, memory_gb=6, max_count=2, starts=(0, 1))
+    costs = OperationCosts({4: 0.1}, {4: 0.1})
+    monkeypatch.setitem(KNOWN, "narrow", GpuModel("NARROW", "a board", 12, 2, 8, (small,), costs))
+    figure = plot(Deployment(("NARROW",), (segment("a", 0, "1g.6gb", 0),)))
+    assert slices(figure, "segment:", 2) == {"segment:0": (0, 1)}
+    assert slices(figure, "unused:", 2) == {"unused:0:1": (1, 2)}
