@@ -45,8 +45,12 @@ class BatchView:
         self._places = [(gpu, placement) for gpu, there in enumerate(placements) for placement in there]
         self._shares = np.vstack([slice_shares(kind, there) for kind, there in zip(kinds, placements, strict=True)])
         able = [[task.time_on(placement.profile) is not None for _, placement in self._places] for task in batch.tasks]
-        sizes = [(kind, size) for kind in batch.kinds for size in kind.sizes]
-        seconds = [[*(task.times_on(kind).get(size, 0.0) for kind, size in sizes), 1.0] for task in batch.tasks]
+        sizes = [
+            [profile for profile in kind.profiles_of("double-memory") if profile.compute_slices == size]
+            for kind in batch.kinds
+            for size in kind.sizes
+        ]
+        seconds = [[*(max(task.time_on(p) or 0.0 for p in own) for own in sizes), 1.0] for task in batch.tasks]
         empty = (0, max(slots - len(able), 0)), (0, 0)
         self._able, self._tasks = np.pad(able, empty), np.pad(seconds, empty).astype(np.float32)
 

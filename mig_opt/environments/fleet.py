@@ -87,7 +87,8 @@ class FleetView(QueueScheduler):
         jobs = np.zeros((self.window, len(sizes) + 4), dtype=np.float32)
         for row, number in zip(jobs, self._jobs, strict=False):
             job = cluster.trace.jobs[number]
-            seconds = (job.times.get(size, 0.0) for size in sizes)
+            able = {cluster.geometry.profiles[profile].compute_slices for profile in self._profiles[number]}
+            seconds = (job.times.get(size, 0.0) * (size in able) for size in sizes)
             row[:] = *seconds, cluster.now - job.arrival, job.memory_gb or 0.0, job.pcie_gbps, 1.0
         places = np.stack([self._row(state)[1] for state in cluster.states])
         for gpu, state in enumerate(cluster.states):
@@ -179,8 +180,8 @@ class FleetEnv(MaskedEnv[Trace]):
         self._began, self._trace, self._actions = time.perf_counter(), instance, list[int]()
         self._course = Course(Cluster(instance, geometry_of(instance.gpu, instance.profile_set)))
         self._decisions, self._state = self._course.decisions(), FleetView(window=self._window)
-        self._moment = 0.0
-        self._advance()
+        self._moment = self._before = 0.0
+        self._before, _ = self._advance()
         return self._state
 
     def __getstate__(self) -> dict[str, Any]:
@@ -201,7 +202,8 @@ class FleetEnv(MaskedEnv[Trace]):
 
     def _advance(self) -> tuple[float, bool]:
         """Go on until the agent is asked; return the seconds of all jobs until then, and True if that is never."""
-        cluster, seconds = self._course.cluster, 0.0
+        # Jobs may have waited before the agent was asked for the first time.
+        cluster, seconds, self._before = self._course.cluster, self._before, 0.0
         while True:
             present = len(cluster.waiting) + (cluster.running if self._goal == "flow" else 0)
             decision = next(self._decisions, None)

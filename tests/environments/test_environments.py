@@ -19,9 +19,11 @@ from online_worlds import assert_sound, audit, columns, traces
 from mig_opt import (
     Batch,
     InputError,
+    Job,
     Pool,
     Simulation,
     Task,
+    Trace,
     generate_batch,
     generate_trace,
     get_gpu,
@@ -31,6 +33,7 @@ from mig_opt import (
 )
 from mig_opt.environments import BatchAgent, FleetAgent
 from mig_opt.environments.masked import MOST_FORBIDDEN, Choice, Mask, Observation
+from mig_opt.fleet.trace import Outage
 from mig_opt.simulation import check_log
 from mig_opt.studies import compare
 
@@ -284,3 +287,25 @@ def test_a_task_that_fits_nowhere_is_refused():
     batch = generate_batch(3, seed=1)
     heavy = batch.replace(tasks=(*batch.tasks, Task("heavy", {1: 3.0}, memory_gb=30.0)))
     refused(agent, heavy, match=r"tasks\[3\]: fits on no instance")
+
+
+@pytest.mark.parametrize("goal", ["flow", "wait"])
+def test_jobs_that_wait_before_the_agent_is_asked_count(goal):
+    jobs = Job("a", 10.0, {1: 20.0}), Job("b", 12.0, {1: 5.0})
+    trace = Trace(jobs, get_gpu("A30"), outages=(Outage(0, 0.0, 100.0),))
+    env: Any = gymnasium.make("mig_opt/Fleet-v0", instance=trace, goal=goal).unwrapped
+    for seed in range(3):
+        total, info = episode(env, np.random.default_rng(seed))
+        metrics = info["simulation"].metrics
+        mean = metrics.completion.mean if goal == "flow" else metrics.wait.mean
+        assert mean > 80
+        assert -total == pytest.approx(2 * mean)
+
+
+def test_seconds_are_seen_only_where_something_can_run():
+    batch = Batch((Task("a", {1: 4.0, 2: 2.5}, memory_gb=10), Task("b", {1: 3.0})), get_gpu("A30"))
+    seen, _ = gymnasium.make("mig_opt/Batch-v0", instance=batch).reset()
+    assert seen["tasks"][:2].tolist() == [[0.0, 2.5, 0.0, 1.0], [3.0, 0.0, 0.0, 1.0]]
+    trace = Trace((Job("a", 0.0, {1: 4.0, 2: 2.5}, "2g.12gb"),), get_gpu("A30"))
+    seen, _ = gymnasium.make("mig_opt/Fleet-v0", instance=trace, window=1).reset()
+    assert seen["jobs"][0, :3].tolist() == [0.0, 2.5, 0.0]
