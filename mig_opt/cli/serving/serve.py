@@ -21,7 +21,7 @@ from mig_opt.texts import number_in, plural
 from mig_opt.texts import seconds as seconds_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from mig_opt import Arrivals, Demand, Deployment
     from mig_opt.api.deploy.drift import Drift
@@ -142,7 +142,9 @@ def serve(
             raise InputError(in_file, str(deployment)) from None
         raise
     code = code_of(good=share is None or simulation.keeps(share))
-    return Answer(_report(demand, simulation, share), code, [chart_of("simulation", chart, simulation, promise=share)])
+    told = None if rates or recorded else {service.name: service.rate for service in demand.services}
+    report = _report(demand, simulation, share, told)
+    return Answer(report, code, [chart_of("simulation", chart, simulation, promise=share)])
 
 
 def named_server(name: str) -> tuple[Router, Batching]:
@@ -195,7 +197,10 @@ def _burst(text: str) -> dict[str, float]:
     return {"peak": peak, "burst_share": parsed_share("--burst", parts[1]), "burst_seconds": length}
 
 
-def _report(demand: Demand, simulation: RequestSimulation, promise: float | None) -> Report:
+def _report(
+    demand: Demand, simulation: RequestSimulation, promise: float | None, rates: Mapping[str, float] | None
+) -> Report:
+    """Return the report of a simulation; without ``rates`` of the services, those at which requests came."""
     from mig_opt.simulation.serving.outcome import ServiceLatencies
 
     services = simulation.services
@@ -205,7 +210,8 @@ def _report(demand: Demand, simulation: RequestSimulation, promise: float | None
         ("promise", None if promise is None else _verdict(simulation, promise)),
         ("runtime", f"{simulation.runtime_s:.3f} s"),
     ]
-    tables = [_services(demand, simulation)]
+    rates = rates or {service.name: service.requests / simulation.seconds for service in services}
+    tables = [_services(rates, simulation)]
     tables += [_segments(simulation)] if len(simulation.segments) <= MOST_ROWS else []
     names = [field.name for field in dataclasses.fields(ServiceLatencies) if field.name != "bins"]
     data: dict[str, object] = {
@@ -229,13 +235,12 @@ def _verdict(simulation: RequestSimulation, promise: float) -> str:
     return bad(f"broken by {broken} of {plural(len(simulation.services), 'service')}: {wanted}")
 
 
-def _services(demand: Demand, simulation: RequestSimulation) -> Table:
+def _services(rates: Mapping[str, float], simulation: RequestSimulation) -> Table:
     shown = list(simulation.services)
     notes = ["late: % of requests, with a 95 % interval. p50, p99: seconds up to which 50 and 99 % were answered."]
     if len(shown) > MOST_ROWS:
         shown = sorted(shown, key=lambda service: -service.late_share)[:MOST_ROWS]
         notes.append(f"The {MOST_ROWS} services with most late requests are shown.")
-    rates = {service.name: service.rate for service in demand.services}
 
     def interval(service: ServiceLatencies) -> str:
         low, high = service.late_share_interval

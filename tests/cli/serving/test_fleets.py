@@ -12,3 +12,11 @@ def test_bursts_and_starts_that_would_not_be_simulated_are_refused(run, tmp_path
 def test_the_usage_of_an_export_can_be_pasted(run, tmp_path):
     outcome = run("services", "export", services(tmp_path), fleet(tmp_path), tmp_path / "a b", "--format", "haproxy")
     assert f"Usage: cd '{tmp_path}/a b' && haproxy -f haproxy.cfg\n" in outcome.err + outcome.out
+
+
+def test_rates_over_time_are_those_that_are_shown(run, tmp_path):
+    (tmp_path / "rates.csv").write_text("time,chat,search\n0,0.5,0.5\n100,,\n")
+    outcome = run("serve", fleet(tmp_path), "--services", services(tmp_path), "--rates", tmp_path / "rates.csv")
+    assert outcome.code == 0, outcome.err
+    (line,) = [line.split() for line in outcome.out.splitlines() if line.startswith("chat ")]
+    assert 0.2 < float(line[1]) < 1.0
