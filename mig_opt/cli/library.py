@@ -248,7 +248,7 @@ def instances_export(
     call.check_folder(folder)
     call.begin()
     written = export(known, folder, infos)
-    facts = [("instances", str(len(written))), ("folder", str(folder))]
+    facts = [("instances", str(len(infos))), ("folder", str(folder))]
     return Answer(Report(facts, data={"files": [str(path) for path in written]}))
 
 

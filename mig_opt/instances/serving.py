@@ -9,10 +9,10 @@ from typing import Literal
 
 import numpy as np
 
-from mig_opt.errors import InputError, Problem, raise_any
+from mig_opt.errors import Problem, raise_any
 from mig_opt.gpu.pools import Pool
 from mig_opt.instances.bundled import load
-from mig_opt.rules import wrong_choice
+from mig_opt.rules import wrong_choice, wrong_integer
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.rates import RateTable
 
@@ -48,14 +48,15 @@ def generate_demand(
     Raises
     ------
     InputError
-        If there is to be no service, or the models are not those of such a demand.
+        If there is to be no service, the models are not those of such a demand, or the seed is wrong.
 
     Examples
     --------
     >>> [(service.name, service.rate, service.slo) for service in generate_demand(2, seed=1).services]
     [('001-mobilenetv2', 3077.0, 0.162), ('002-vgg19', 104.0, 0.519)]
     """
-    problems = list(wrong_choice("models", models, ("parvagpu-s6", "mlperf-offline")))
+    problems = [*wrong_choice("models", models, ("parvagpu-s6", "mlperf-offline"))]
+    problems += wrong_integer("seed", seed, 0, 2**63 - 1)
     if services < 1:
         problems.append(Problem("services", f"must be at least 1, is {services}"))
     raise_any(problems)
@@ -91,7 +92,7 @@ def generate_rates(demand: Demand, steps: int = 24, *, seed: int = 0) -> RateTab
     Raises
     ------
     InputError
-        If there is to be no step.
+        If there is to be no step, or the seed is wrong.
 
     Examples
     --------
@@ -99,8 +100,8 @@ def generate_rates(demand: Demand, steps: int = 24, *, seed: int = 0) -> RateTab
     >>> generate_rates(load("parvagpu-s1"), 4, seed=1).rates["vgg19"]
     (163.4, 34.2, 124.5, 352.0)
     """
-    if steps < 1:
-        raise InputError([Problem("steps", f"must be at least 1, is {steps}")])
+    problems = [] if steps >= 1 else [Problem("steps", f"must be at least 1, is {steps}")]
+    raise_any([*problems, *wrong_integer("seed", seed, 0, 2**63 - 1)])
     rng = np.random.Generator(np.random.PCG64(seed))
     rates = {}
     for service in demand.services:

@@ -282,12 +282,14 @@ def _source_problems(source: Source, run_class: type[StudyRun], folder: Path) ->
         problems += fleet.list_problems("parameters", source.parameters)
         yield from problems or dict.fromkeys(fleet.parameter_problems(source))
     else:
-        if source.gpus is not None:
-            yield from wrong_integer("gpus", source.gpus, 1, MOST_GPUS)
-        yield from wrong_flag("operation_costs", source.operation_costs)
+        wrong = [] if source.gpus is None else list(wrong_integer("gpus", source.gpus, 1, MOST_GPUS))
+        yield from [*wrong, *wrong_flag("operation_costs", source.operation_costs)]
         file = getattr(source, "file", None)
-        for problem in problems_of(run_class.load, dataclasses.replace(source, gpus=None), folder):
+        found = problems_of(run_class.load, dataclasses.replace(source, gpus=None), folder)
+        for problem in found:
             yield Problem("instance", problem.message) if file is None else Problem("file", f"{file}: {problem}")
+        if not (wrong or found or source.gpus is None):
+            yield from problems_of(run_class.load, source, folder)  # they may be too few, or said by pools
 
 
 def _value_problems(

@@ -130,3 +130,11 @@ def test_foreign_rows_are_told(narrow, study, monkeypatch):
     monkeypatch.setattr("mig_opt.studies.studies.fingerprint", lambda: "other")
     assert "1 run was made with other sources or versions." in narrow("bench", study, "--keep", "--table").out
     assert "1 of 1 runs are missing" in narrow("bench", study, "--table").out
+
+
+def test_a_number_of_gpus_that_the_pools_of_a_file_say_is_refused_with_its_place(run, study, tmp_path):
+    pools = [{"gpu": gpu, "count": 1} for gpu in ("A30", "A100")]
+    task = {"name": "a", "times": {"A30": {"1": 4.0}, "A100": {"1": 3.0}}}
+    (tmp_path / "mixed.json").write_text(json.dumps({"schema": "mig-opt/batch/1", "pools": pools, "tasks": [task]}))
+    written(study, {"file": "mixed.json", "gpus": 3})
+    refuses(run("bench", study), f"error: {study}", "batches[0].gpus: is 3, but the pools have 2; leave it out")

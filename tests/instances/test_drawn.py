@@ -53,7 +53,8 @@ def test_rates_of_a_day_are_below_those_of_the_demand():
 
 
 def test_a_day_is_exported_planned_by_the_command_line_and_scored(run, tmp_path):
-    assert run("instances", "export", tmp_path, "--kind", "demand").code == 0
+    exported = run("instances", "export", tmp_path, "--kind", "demand")
+    assert exported.out.split()[:2] == ["instances", str(len(list(tmp_path.glob("*.json"))) - 1)]  # and an index
     services, rates = tmp_path / f"{DAY}.json", tmp_path / f"{DAY}.csv"
     outcome = run("deploy", services, "--rates", rates, "--margin", "10%", "--json")
     (tmp_path / "plan.json").write_text(outcome.out)

@@ -114,7 +114,11 @@ def generate_trace(
         slices = sum((pool.count or 1) * pool.gpu.compute_slices for pool in pools)
         count = max(1, round(slices / model.compute_slices))
     rng = np.random.Generator(np.random.PCG64(seed))
-    jobs = found.make(Request(model, count, rng, values))
+    try:
+        jobs = found.make(Request(model, count, rng, values))
+    except OverflowError:
+        message = f"these figures of {family} make seconds that are no number of a computer; choose smaller ones"
+        raise InputError([Problem("", message)]) from None
     name = f"{family}, seed={seed}"
     if not pools:
         return Trace(tuple(jobs), model, count, name=name)

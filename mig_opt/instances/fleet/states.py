@@ -8,7 +8,7 @@ from mig_opt.errors import raise_any
 from mig_opt.fleet.state import FleetState, HeldInstance
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import GpuModel, Placement
-from mig_opt.rules import wrong_integer, wrong_number
+from mig_opt.rules import wrong_integer, wrong_share
 from mig_opt.rules.vocabulary import MOST_GPUS
 
 
@@ -40,7 +40,8 @@ def generate_state(gpus: int, *, gpu: str | GpuModel = "A100", share: float = 0.
     >>> [(held.gpu, held.profile, held.start) for held in state.instances]
     [(0, '2g.10gb', 4), (0, '1g.5gb', 6), (1, '1g.5gb', 2), (1, '1g.5gb', 3)]
     """
-    raise_any([*wrong_integer("gpus", gpus, 1, MOST_GPUS), *wrong_number("share", share, "from 0 to 1", above=-1)])
+    problems = [*wrong_integer("gpus", gpus, 1, MOST_GPUS), *wrong_share("share", share)]
+    raise_any([*problems, *wrong_integer("seed", seed, 0, 2**63 - 1)])
     model = get_gpu(gpu) if isinstance(gpu, str) else gpu
     rng = np.random.Generator(np.random.PCG64(seed))
     placements, held = model.placements("base"), list[tuple[int, Placement]]()

@@ -7,13 +7,15 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from documents import complaints
+from documents import complaints, refused
 
 from mig_opt import Trace, generate_trace
 from mig_opt.files.fleet.traces import TRACE
 from mig_opt.fleet.bounds import trace_bounds
 from mig_opt.fleet.description import describe_trace
 from mig_opt.instances.fleet.registry import get_trace_family, trace_families
+from mig_opt.instances.fleet.states import generate_state
+from mig_opt.instances.serving import generate_demand, generate_rates
 
 NAMES = [family.name for family in trace_families()]
 
@@ -157,3 +159,12 @@ def test_streams_of_batches():
     assert trace.jobs[0].arrival == 0.0
     assert all(set(job.times) == {1, 2, 4} and job.profile is None for job in trace.jobs)
     assert len({tuple(job.times.values()) for job in trace.jobs}) == 12
+
+
+def test_figures_that_nothing_can_be_drawn_with():
+    assert refused(generate_state, 2, share=-0.5, seed=-1) == ["share", "seed"]
+    assert refused(generate_demand, 0, seed=-1) == ["seed", "services"]
+    assert refused(generate_rates, generate_demand(2), 0, seed=-1) == ["steps", "seed"]
+    refused(
+        generate_trace, "normal-25", jobs=3, sigma=1000, match="these figures of normal-25 make seconds that are no"
+    )
