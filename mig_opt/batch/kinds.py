@@ -81,12 +81,13 @@ def settled_costs(costs: OperationCosts | None, kinds: Sequence[GpuModel]) -> Op
         return joined_costs({kind: kind.operation_costs for kind in kinds})
     both: tuple[Mapping[Any, Any], Mapping[Any, Any]] = costs.create, costs.destroy
     if not isinstance(next(iter(both[0]), 0), str):
-        return costs
+        return costs if kinds[0].mig else kinds[0].operation_costs
     own = {}
     for kind in kinds:
         create, destroy = (own_table(table, kind) for table in both)
-        given = OperationCosts(create, destroy, costs.source, costs.assumed) if create and destroy else None
-        own[kind] = given or kind.operation_costs
+        own[kind] = kind.operation_costs
+        if create and destroy and kind.mig:
+            own[kind] = OperationCosts(create, destroy, costs.source, costs.assumed)
     return joined_costs(own)
 
 

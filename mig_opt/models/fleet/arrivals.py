@@ -23,6 +23,7 @@ from ortools.sat.python import cp_model
 
 from mig_opt.batch.integer_batch import Ticks, equal_within_resolution
 from mig_opt.batch.schedule import Operation, OperationKind, Run, Schedule
+from mig_opt.batch.timing import tidy
 from mig_opt.fleet.job import Job
 from mig_opt.fleet.trace import Trace, check_jobs
 from mig_opt.gpu.model import GpuPlacement, Placement, Profile
@@ -265,12 +266,12 @@ class _ArrivalModel:
             gpu, place = next(where for where, chosen in job.places.items() if values[chosen.index])
             profile = place.profile
             begin = max(seconds(job.begin), job.job.arrival)
-            end = round(begin + job.job.times[profile.compute_slices], 9)
+            end = tidy(begin + job.job.times[profile.compute_slices])
             runs.append(Run(job.job.name, gpu, profile.name, place.start, begin, end))
             for kind, happens, time in job.operations():
-                if values[happens.index]:
+                if values[happens.index] and self._trace.one_kind.mig:
                     at = seconds(time)
-                    until = round(at + self._trace.operations.of(kind, profile), 9)
+                    until = tidy(at + self._trace.operations.of(kind, profile))
                     operations.append(Operation(kind, gpu, profile.name, place.start, at, until))
         return Schedule(tuple(runs), tuple(sorted(operations, key=lambda operation: operation.begin)))
 

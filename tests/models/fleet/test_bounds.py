@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import random
+from typing import Any
 
 import arrival_search
 import interval_model
@@ -12,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from online_worlds import Chaos
 
-from mig_opt import Job, OperationCosts, Schedule, generate_trace, get_gpu, methods, simulate
+from mig_opt import Job, OperationCosts, Pool, Schedule, generate_trace, get_gpu, methods, simulate
 from mig_opt.fleet.bounds import trace_bounds
 from mig_opt.fleet.description import describe_trace
 from mig_opt.fleet.trace import Trace, batch_of
@@ -101,6 +102,24 @@ def test_memory_slices_count_where_compute_slices_do_not() -> None:
     assert makespan["area of memory slices"] == pytest.approx(1.5 * create + 4 * 7 / 2)
     assert makespan["area of compute slices"] == pytest.approx(1.5 * create + 4 * 7 / 2)
     assert makespan["weighted area"] >= makespan["area of memory slices"] * (1 - 1e-4)
+
+
+@pytest.mark.parametrize("table", [{4: 5.0}, {"A30 without MIG": {4: 5.0}}], ids=["sizes", "kinds"])
+def test_gpus_without_mig_have_no_operations(table: dict[Any, Any]) -> None:
+    """Nor do costs count that somebody states for them."""
+    jobs = tuple(Job(name, 0.0, {4: 3.0}) for name in "ab")
+    trace = Trace(jobs, pools=(Pool(A30, 1, mig=False),), operations=OperationCosts(table, table))
+    assert simulate(trace, "first-fit").metrics.makespan == 6.0
+    assert max(bound.value for bound in trace_bounds(trace).makespan) == pytest.approx(6.0)
+    check(trace, "makespan", without_bounds(trace, "makespan"))
+    assert trace_optimum(trace, workers=1).value == 6.0
+
+
+@pytest.mark.parametrize("seconds", [1.4e-10, 1.5e-9, 3.0])
+def test_times_are_not_rounded_away(seconds: float) -> None:
+    trace = Trace((Job("a", 0.0, {4: seconds}),), A30, operations=OperationCosts.zero(A30))
+    found = trace_optimum(trace, workers=1)
+    assert (found.value, found.proven) == (seconds, ("makespan",))
 
 
 def test_a_job_that_can_run_nowhere() -> None:
