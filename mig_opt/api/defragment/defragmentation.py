@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from fractions import Fraction
 from typing import Any, Literal, Unpack
 
 from mig_opt.api.defragment.crossing import may_cross, with_crossings
@@ -306,7 +307,7 @@ def _plan(
 
 def _fragmentation(state: FleetState) -> float:
     parts = (FleetMasks.of(part) for part, _ in state.parts())
-    return math.fsum(part.mean(part.cost(part.masks)) * len(part.masks) for part in parts) / state.gpus
+    return float(sum(Fraction(part.cost(part.masks), part.geometry.unit) for part in parts) / state.gpus)
 
 
 def _wrong_statements(

@@ -87,7 +87,7 @@ def planned_apart(parts: Sequence[FleetState], goal: KindsGoal, plan: Plan) -> K
         choices.append([*(found for found in fewer if found.plan is not None), result])
     best: tuple[tuple[float, ...], tuple[DefragmentationResult, ...]] | None = None
     for chosen in itertools.islice(itertools.product(*choices), _MOST_CHOICES):
-        cost = math.fsum(map(goal.cost, chosen))
+        cost = round(math.fsum(map(goal.cost, chosen)), 12)  # the same for all plans as good
         enough = goal.fragmentation is None or cost <= goal.fragmentation + 1e-9
         if not enough or (limit is not None and _moves(chosen) > limit):
             continue

@@ -160,9 +160,17 @@ def _wrong_rounds(
     state: FleetState, steps: Sequence[Migration], rounds: Sequence[int], per_owner: int | None
 ) -> Iterator[Violation]:
     """Yield what is wrong with the rounds: places that are not free at their begin, and limits of owners."""
-    held = _Held(state)
+    held, made = _Held(state), {(step.to_gpu, step.new_profile, step.to_start) for step in steps}
     for number in sorted(set(rounds)):
         together = [index for index, at in enumerate(rounds) if at == number]
+        for index in together:
+            step = steps[index]
+            source = step.gpu, step.profile, step.start
+            if source in made and not held.has(step):
+                message = (
+                    f"cannot be in round {number}: there is no {step.profile}@{step.start} on GPU {step.gpu} before it"
+                )
+                yield Violation(Code.NOT_TOGETHER, f"migrations[{index}]", message)
         for index in together:
             step = steps[index]
             for violation in held.create(f"migrations[{index}]", step.to_gpu, step.new_profile, step.to_start):
@@ -227,6 +235,11 @@ class _Held:
             del self._there[step.gpu][source]
             target = self._state.kind(step.to_gpu).placement(step.new_profile, step.to_start)
             self._there[step.to_gpu][target] = moved(self._state, held, step)
+
+    def has(self, step: Migration) -> bool:
+        """Return True if the old instance of a migration is there."""
+        source = self._place(step.gpu, step.profile, step.start)
+        return source is not None and source in self._there[step.gpu]
 
     def remove(self, step: Migration) -> None:
         """Destroy the old instance of a migration, if it is there."""

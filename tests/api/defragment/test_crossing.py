@@ -136,6 +136,19 @@ def test_plans_are_as_good_as_trying_everything(seed: int) -> None:
         assert result.most_free == len(result.free)
 
 
+def test_of_plans_of_two_kinds_that_are_as_good_the_lighter_one_is_taken() -> None:
+    """Their fragmentation is the same but for the rounding of sums."""
+    weights = {0: (2, 0, 0, 3), 1: (0, 1, 1), 2: (0, 0, 0, 3, 1, 1), 3: (0, 0, 3, 0, 3, 2)}
+    held = (
+        HeldInstance(gpu, "1g.6gb" if gpu < 2 else "1g.5gb", start, weight=weight)
+        for gpu, own in weights.items()
+        for start, weight in enumerate(own)
+        if weight
+    )
+    result = defragment(FleetState(None, 4, tuple(held), kinds=(A30, A30, A100, A100)), most_migrations=1)
+    assert (result.status.value, result.objective) == ("optimal", 1)
+
+
 def test_jobs_move_only_where_the_state_allows_it() -> None:
     result = defragment(MIXED, ["7g.40gb"])
     assert [(step.to_gpu, step.new_profile) for step in result.migrations or ()] == [(1, "1g.6gb")] * 3

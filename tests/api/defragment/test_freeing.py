@@ -140,6 +140,15 @@ def test_rounds_that_break_a_rule_are_found() -> None:
     refused(validate_migrations, state, steps, rounds=(1,), match="rounds: has 1 entries for 3 migrations")
 
 
+def test_a_job_moves_on_after_it_has_arrived() -> None:
+    state = at("0:1g.5gb@0")
+    steps = [Migration(0, "1g.5gb", 0, 0, 1), Migration(0, "1g.5gb", 1, 0, 2)]
+    assert validate_migrations(state, steps, rounds=(1, 2)).valid
+    for rounds in ((2, 1), (1, 1)):
+        (violation,) = validate_migrations(state, steps, rounds=rounds).violations
+        assert (violation.code, violation.path) == (Code.NOT_TOGETHER, "migrations[1]")
+
+
 def test_wrong_arguments() -> None:
     assert refused(defragment, at("0:1g.5gb@0"), free="racks", per_owner=0) == ["per_owner", "free"]
     refused(defragment, at("0:1g.5gb@0"), free="nodes", match="add its nodes")
