@@ -134,7 +134,7 @@ class Arrivals:
         """
         if self.recorded is not None:
             times = np.array(self.recorded.get(service, ()), dtype=float)
-            yield times[times <= seconds]
+            yield times[times <= seconds * (1 + 1e-12)]  # which may be a sum
             return
         sparse = self.rates is None and rate * self.burst_seconds / self.burst_share < _SPARSE
         if self.kind == ArrivalKind.BURSTY and sparse:

@@ -72,6 +72,14 @@ def test_partial_batches_take_the_time_of_the_next_size_in_the_profile():
     assert worker.wait == pytest.approx(0.15)
 
 
+@pytest.mark.parametrize(("first", "last"), [(7.891, 28.7), (0.0, 28.7)])
+def test_the_last_recorded_request_counts(first, last):
+    """Whatever the sum of the seconds before and after the first one that counts."""
+    given = Arrivals(recorded={"chat": (first, last)})
+    found = simulate_requests(DEMAND, DEPLOYMENT, arrivals=given, warm_up=7.891)
+    assert found.requests == 1 + (first > 0)
+
+
 def test_without_requests_nothing_is_known():
     assert late_interval(np.zeros((50, 3)), 0, 0.0) == (0.0, 1.0)
     found = simulate_requests(DEMAND, DEPLOYMENT, arrivals=Arrivals(recorded={"chat": (5.0,)}), warm_up=0, seconds=1)
