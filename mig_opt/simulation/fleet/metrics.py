@@ -166,6 +166,7 @@ def measure(log: Log, power: PowerModel | None = None) -> Metrics:
         area += level * (moment - before)
         gpu_seconds += active * (moment - before)
         before, level, active = moment, fragmentation, active + changed
+    whole = makespan - _absent(trace, makespan, range(trace.gpus)) / trace.gpus  # for which a GPU is there, on the mean
     draw = [
         seconds * (power.idle + (power.full - power.idle) * (busy[kind.name] / (kind.compute_slices * seconds)))
         for kind, seconds in present.items()
@@ -182,7 +183,7 @@ def measure(log: Log, power: PowerModel | None = None) -> Metrics:
         makespan=makespan,
         utilisation=used / offered if offered else 0.0,
         memory_utilisation=math.fsum(_gb_seconds(log)) / memory if memory else 0.0,
-        fragmentation=area / makespan if makespan else 0.0,
+        fragmentation=area / whole if whole > 0 else 0.0,
         creations=log.operation_kind.count(CREATE),
         destructions=log.operation_kind.count(DESTROY),
         migrations=log.count(RunOutcome.MIGRATED),
@@ -262,11 +263,12 @@ def _slice_seconds(log: Log, sizes: Sequence[int]) -> dict[str, float]:
 
 def _gpu_seconds(trace: Trace, until: float) -> dict[GpuModel, float]:
     """Return for each kind the number of its GPUs, while they are there, times seconds."""
-    return {
-        kind: len(gpus) * until
-        - math.fsum(max(0.0, min(each.end, until) - each.begin) for each in trace.outages if each.gpu in gpus)
-        for kind, gpus in trace.kinds.items()
-    }
+    return {kind: len(gpus) * until - _absent(trace, until, gpus) for kind, gpus in trace.kinds.items()}
+
+
+def _absent(trace: Trace, until: float, gpus: range) -> float:
+    """Return for how many seconds some GPUs are not there, all together."""
+    return math.fsum(max(0.0, min(each.end, until) - each.begin) for each in trace.outages if each.gpu in gpus)
 
 
 def _in_vain(log: Log, sizes: Sequence[int]) -> float:

@@ -117,6 +117,13 @@ def test_an_outage() -> None:
     assert metrics.utilisation == pytest.approx(43 / 70)  # 7 of 17 s are not there
 
 
+def test_a_gpu_that_is_not_there_has_no_part_in_the_fragmentation() -> None:
+    one = trace(job("a", 0.0, "1g.5gb", 5.0), costs=NO_COSTS)
+    two = one.replace(gpus=2, outages=(Outage(1, 0.0, 100.0),))
+    alone, beside = (simulate(world, "first-fit").metrics for world in (one, two))
+    assert beside.fragmentation == pytest.approx(alone.fragmentation)
+
+
 def test_a_job_that_ends_as_its_gpu_leaves_is_done() -> None:
     world = trace(job("a", 0.0, "4g.20gb", 5.0), costs=NO_COSTS).replace(outages=(Outage(0, 5.0, 10.0),))
     assert rows(simulate(world, "first-fit").log) == [("a", 0, "4g.20gb@0", 0.0, 5.0, "FINISHED")]
