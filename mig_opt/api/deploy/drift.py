@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from mig_opt.serving.demand import Demand, Service
 from mig_opt.serving.deployment import Deployment
+from mig_opt.serving.profile_table import LATENCIES
 
 _DRIFT = 0.1  # share by which rates and times may differ before they count as drifted
 _DEVIATIONS = 2.0  # standard deviations of the number of requests that are chance
@@ -98,7 +99,11 @@ def demand_now(demand: Demand, drifts: tuple[Drift, ...]) -> Demand:
     for table in demand.tables:
         factor = slower.get(table.model, 1.0)
         points = (
-            dataclasses.replace(point, throughput=point.throughput / factor, latency=point.latency * factor)
+            dataclasses.replace(
+                point,
+                throughput=point.throughput / factor,
+                **{name: seconds * factor for name in LATENCIES if (seconds := getattr(point, name)) is not None},
+            )
             for point in table.points
         )
         tables.append(dataclasses.replace(table, points=tuple(points)))

@@ -12,7 +12,7 @@ from command_line import refuses
 from documents import complaints
 
 from mig_opt import Demand, GpuPool, Point, ProfileTable, Service, deploy, get_gpu, write
-from mig_opt.api.deploy.drift import Observed, demand_now, drifts_of
+from mig_opt.api.deploy.drift import Drift, Observed, demand_now, drifts_of
 from mig_opt.operations.observe.server_metrics import observe_services
 
 GPU = get_gpu("A100-80GB")
@@ -88,6 +88,13 @@ def test_drifted_rates_and_batches_and_the_deployment_for_them(observed, deploym
     assert [service.rate for service in now.services] == [300.0, 75.0]
     assert now.tables[0].points[0].latency == pytest.approx(0.08 * 0.16 / planned)
     assert now.tables[1] == DEMAND.tables[1]
+
+
+def test_latencies_of_tokens_drift_too():
+    point = dataclasses.replace(POINTS[0], ttft=0.05, itl=0.01)
+    chat = DEMAND.replace(services=DEMAND.services[:1], tables=(ProfileTable("bert", GPU.name, (point,)),))
+    (slower,) = demand_now(chat, (Drift(chat.services[0], Observed(9.0, 810, batch_seconds=0.16), 0.08, ()),)).tables
+    assert (slower.points[0].ttft, slower.points[0].itl) == (0.1, 0.02)
 
 
 def test_few_requests_may_differ_by_chance(observed, deployment):
