@@ -238,7 +238,8 @@ class _Search:
         if exact:
             self._raise_capacities(tables)
         for incumbent in incumbents:
-            if incumbent.cost(self._demand) < self._best_cost:
+            valid = validate_deployment(self._demand, incumbent).valid
+            if valid and incumbent.cost(self._demand) < self._best_cost:
                 self._try(incumbent)
         if exact:
             self._try_rivals()

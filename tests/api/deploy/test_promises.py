@@ -60,6 +60,14 @@ def test_a_service_is_simulated_once_for_all_deployments_with_its_segments(monke
     assert len(runs) == 1
 
 
+@pytest.mark.parametrize("gpu", [None, 5], ids=["no segments", "no such GPU"])
+def test_deployments_that_do_not_fit_the_demand_are_no_incumbents(gpu):
+    segments = () if gpu is None else (Segment("a", gpu, "4g.24gb", 0, 8, 1, 400.0, 0.02),)
+    tight = with_room(1.0)
+    found = deploy_with_promise(tight, 0.99, incumbents=[Deployment(("A30",), segments)])
+    assert (found.gpus, found.status) == (1, Status.OPTIMAL)
+
+
 def test_too_few_gpus_for_the_promise():
     found = deploy_with_promise(with_room(799.0, count=2), 0.999)
     assert (found.status, found.plan, found.claim) == (Status.INFEASIBLE, None, "")
