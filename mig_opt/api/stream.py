@@ -217,7 +217,8 @@ def plan_stream(
 
     @cache
     def planned(index: int, gpus: int) -> Schedule:
-        return solved(index, batches[index].replace(gpus=gpus))
+        batch = batches[index]
+        return solved(index, batch.replace(gpus=gpus, initial=()) if index else batch)
 
     def following(index: int, state: EndState) -> list[Schedule]:
         batch = batches[index]
@@ -228,7 +229,7 @@ def plan_stream(
             plans = [planned(index, batch.gpus)]
             return plans + _firsts(batch, own) if foresight else plans
         gpus = _gpus_in_time(batch, state)
-        batch, state = batch.replace(gpus=len(gpus)), state.of_gpus(gpus)
+        batch, state = batch.replace(gpus=len(gpus), initial=()), state.of_gpus(gpus)
         plans = [planned(index, len(gpus))]
         control = Control[Schedule](own)
         if join == "moved" and method == "far":
@@ -374,7 +375,7 @@ def _batch_problems(batches: Sequence[Batch], path: str) -> list[Problem]:
             for name in ("gpu", "gpus", "operations", "parallel_operations")
             if getattr(batch, name) != getattr(first, name)
         ]
-        if index and batch.initial:
+        if index and any(batch.has_mig(live.gpu) or live.free for live in batch.initial):
             problems.append(Problem(f"{at}.initial", "must be empty: the batches before decide what is live"))
         problems += [
             Problem(f"{at}.tasks[{task}]", f"{batch.tasks[task].name!r} can run on no profile of {batch.kind_names}")

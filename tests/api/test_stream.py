@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from strategies import A30, A100, batches, realistic_batches
 
 import mig_opt.api.stream as streaming
-from mig_opt import SolverError, Status, concatenate, generate_batch, handover, plan_stream, solve
+from mig_opt import Pool, SolverError, Status, concatenate, generate_batch, handover, plan_stream, solve
 from mig_opt.api.stream import StreamJoin
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.schedule import Run, Schedule, ScheduleResult
@@ -54,6 +54,17 @@ def streams(draw: st.DrawFn) -> list[Batch]:
 
 
 joins = st.sampled_from(JOINS)
+
+
+@pytest.mark.parametrize(("join", "end"), [("trivial", 8.0), ("reversed", 6.0), ("moved", 6.0), ("handover", 6.0)])
+def test_streams_on_gpus_without_mig(join: StreamJoin, end: float) -> None:
+    """Each GPU is one instance that is there all the time: nothing is destroyed between batches."""
+    one, two = (
+        Batch((Task(f"long-{name}", {4: 3.0}), Task(f"short-{name}", {4: 1.0})), pools=(Pool(A30, 2, mig=False),))
+        for name in "ab"
+    )
+    assert plan_stream([one, one, two], join=join, time_limit=5).ends[-1] <= end + 1
+    assert plan_stream([one, two], join=join).ends == (3.0, end - 2)
 
 
 def test_instances_that_are_live_are_reused() -> None:

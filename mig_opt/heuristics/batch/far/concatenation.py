@@ -88,7 +88,7 @@ def joined(
     ``join`` says. ``control`` limits the moves and swaps.
     """
     cleaning = _cleaning(batch, state)
-    offset = max([state.makespan, *(operation.end for operation in cleaning)])
+    offset = max([state.makespan, *state.live.values(), *(operation.end for operation in cleaning)])
     if join != "trivial":
         best = arranged(batch, plan, state, moved=join == "moved", control=control)
         if best.makespan <= offset + plan.makespan:
@@ -141,7 +141,8 @@ def _cleaning(batch: Batch, state: EndState) -> list[Operation]:
     """Return operations that destroy everything, each as soon as it is free and the driver gets round to it."""
     driver = dict(state.driver_free)
     operations = []
-    for (gpu, profile, start), free in sorted(state.live.items(), key=lambda entry: entry[1]):
+    there = (entry for entry in state.live.items() if batch.has_mig(entry[0][0]))  # a whole GPU without MIG stays
+    for (gpu, profile, start), free in sorted(there, key=lambda entry: entry[1]):
         begin = max(free, 0.0 if batch.parallel_operations else driver.get(gpu, 0.0))
         end = begin + batch.operations.of("destroy", batch.kind(gpu).profile(profile))
         driver[gpu] = end
