@@ -192,6 +192,8 @@ def _work(
     if unservable:
         control.report_infeasible("; ".join(unservable))
         return
+    if initial is not None:
+        control.report_plan(initial)
     relaxation = Relaxation(demand)
     best = relaxation.bounds[0]
     control.raise_bound(best.cost, best.reason)
@@ -199,8 +201,6 @@ def _work(
     if lacking:
         control.report_infeasible(lacking)
         return
-    if initial is not None:
-        control.report_plan(initial)
     for each in (get_deploy_method("search"), method) if method.warm_start else (method,):
         if not control.done:
             call(each, demand, control, relaxation=relaxation, **fleets)
