@@ -19,6 +19,7 @@ from mig_opt.api.solve import solve
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.integer_batch import Ticks, as_decimal
 from mig_opt.batch.schedule import Schedule
+from mig_opt.batch.timing import DECIMALS
 from mig_opt.method.control import Limits
 from mig_opt.method.registry import AUTO
 from mig_opt.method.result import TrajectoryPoint
@@ -107,8 +108,9 @@ def in_time(ticks: Ticks, makespan: float, target: float) -> bool:
     """Return True if a makespan is at most the target, both in seconds.
 
     Makespans are sums of floating-point numbers: where ticks are exact, the ticks that they stand for are compared.
+    They are rounded to nanoseconds, and shorter ticks cannot be counted in them.
     """
-    if not ticks.exact:
+    if not ticks.exact or ticks.decimals > DECIMALS:
         return makespan <= target
     return ticks.of_sum(makespan) * ticks.length <= Fraction(as_decimal(target))
 

@@ -183,6 +183,11 @@ def test_times_of_many_decimals(scale: float) -> None:
     assert explain(batch, optimum * 0.999).verdict is Verdict.IMPOSSIBLE
 
 
+def test_a_makespan_is_possible_though_it_is_rounded_to_nanoseconds() -> None:
+    batch = Batch((Task("a", {4: 2723.240415553179}),), A30, operations=OperationCosts.zero(A30))
+    assert explain(batch, solve(batch).makespan, workers=1).verdict is Verdict.POSSIBLE
+
+
 def test_tasks_that_fit_nowhere_are_explained_all_at_once() -> None:
     batch = batch_of(Task("ok", {1: 1.0}), Task("big", {1: 2.0}, 20.0), Task("mid", {1: 2.0, 2: 2.0}, 13.0))
     explanation = explain(batch, 100.0)
