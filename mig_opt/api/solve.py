@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar, Unpack
+from typing import Any, Unpack
 
 from mig_opt.batch.batch import Batch, wrong_batch
 from mig_opt.batch.bounds import best_lower_bound
 from mig_opt.batch.horizon import Horizon
 from mig_opt.batch.integer_batch import Ticks, equal_within_resolution
-from mig_opt.batch.schedule import Operation, Run, Schedule, ScheduleResult, on_gpus
+from mig_opt.batch.schedule import Schedule, ScheduleResult, on_gpus
 from mig_opt.batch.timing import retimed_schedule
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.model import Placement
@@ -29,8 +28,6 @@ _BEYOND_TIMES = (
     *(ViolationCode.UNKNOWN_PLACEMENT, ViolationCode.INSUFFICIENT_MEMORY, ViolationCode.SIZE_NOT_PROFILED),
 )
 """Violations that no other times of the same runs can mend."""
-
-_Entry = TypeVar("_Entry", Run, Operation)
 
 
 def solve(
@@ -167,23 +164,7 @@ def _starts(batch: Batch, initial: Schedule | None) -> list[Schedule]:
         valid += [timed.schedule] if timed.valid else []
     if not valid:
         raise InputError(violation.problem("initial") for violation in beyond_times or found.violations)
-    return [_on_first_gpus(batch, _on_smallest_profiles(batch, schedule)) for schedule in valid]
-
-
-def _on_smallest_profiles(batch: Batch, schedule: Schedule) -> Schedule:
-    """Return a schedule without instances that methods leave out: a smaller one there has all that its tasks need."""
-
-    def smaller(entry: _Entry) -> _Entry:
-        place = batch.placement(entry)
-        inside = next(
-            one
-            for one in batch.placements(entry.gpu)
-            if one.profile.compute_slices == place.profile.compute_slices and set(one.footprint) <= set(place.footprint)
-        )
-        same = inside.shape == place.shape
-        return entry if same else dataclasses.replace(entry, profile=inside.profile.name, start=inside.start)
-
-    return schedule.replace(runs=map(smaller, schedule.runs), operations=map(smaller, schedule.operations or ()))
+    return [_on_first_gpus(batch, schedule) for schedule in valid]
 
 
 def _on_first_gpus(batch: Batch, schedule: Schedule) -> Schedule:

@@ -18,8 +18,6 @@ from mig_opt.files.batch.schedules import SCHEDULE
 from mig_opt.files.serving.deployments import DEPLOYMENT
 from mig_opt.validation import validate
 
-FREE = OperationCosts.zero(get_gpu("A100"))
-
 
 def delayed(schedule: Schedule, seconds: float) -> Schedule:
     """The same runs, later; operations are no longer in time."""
@@ -61,16 +59,6 @@ def test_it_may_use_any_gpu(method: str) -> None:
         Run("t2", 4, "2g.12gb", 2, 1.0, 1.9),
     )
     assert solve(batch, method, initial=Schedule(runs)).makespan <= 2.2
-
-
-def test_it_may_use_instances_that_methods_leave_out() -> None:
-    """These tasks have all they need on 1g.5gb, too, which is half of 1g.10gb."""
-    times = {1: 10.0, 2: 6.0, 3: 4.0, 4: 3.0, 7: 2.5}
-    batch = Batch(tuple(Task(f"t{at}", times) for at in range(5)), get_gpu("A100"), operations=FREE)
-    runs = (Run("t0", 0, "1g.10gb", 6, 0.0, 10.0), *(Run(f"t{at}", 0, "1g.5gb", at, 0.0, 10.0) for at in range(1, 5)))
-    found = solve(batch, "cp", initial=Schedule(runs), stop=lambda progress: True)
-    assert {run.profile for run in found.schedule.runs} == {"1g.5gb"}
-    assert found.makespan == 10.0
 
 
 def test_a_run_that_stops_at_once_returns_it() -> None:
