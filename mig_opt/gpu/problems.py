@@ -61,17 +61,32 @@ def _profile_problems(path: str, profile: Any, gpu: Any) -> Iterator[Problem]:
 
 
 def _without_plain(gpu: Any) -> Iterator[Problem]:
-    """Yield a problem for each profile with a start slice where no plain instance of its compute slices would do."""
-    plain = {profile.compute_slices: profile for profile in gpu.profiles_of("base")}
+    """Yield a problem for each profile that has something which no plain profile of its compute slices has.
+
+    Methods take every instance for one of a plain profile of the same slices.
+    """
+    smallest = {profile.compute_slices: profile for profile in gpu.profiles_of("base")}
+    plain = {(each.compute_slices, each.memory_slices): each for each in gpu.profiles_of("double-memory")}
     for index, each in enumerate(gpu.profiles):
-        small = plain[each.compute_slices]
-        room = each.memory_slices - small.memory_slices
-        bare = [start for start in each.starts if not any(start <= at <= start + room for at in small.starts)]
-        if bare:
+        small, path = smallest[each.compute_slices], f"profiles[{index}]"
+        like = plain.get((each.compute_slices, each.memory_slices))
+        if like is None:
+            slices = plural(each.compute_slices, "compute slice")
             message = (
-                f"{small.name} has as many compute slices, but no start at {bare[0]}; add it there, or drop it here"
+                f"is {each.memory_slices}, as no profile of {slices} with fewer attributes has; add one, or drop this"
             )
-            yield Problem(f"profiles[{index}].starts", message)
+            yield Problem(f"{path}.memory_slices", message)
+            like = each
+        if each.memory_gb > like.memory_gb:
+            message = f"is {each.memory_gb:g}, more than {like.name} of the same slices has; correct one of them"
+            yield Problem(f"{path}.memory_gb", message)
+        room = each.memory_slices - small.memory_slices
+        for other, last in ((like, 0), (small, room)):
+            bare = [start for start in each.starts if not any(start <= at <= start + last for at in other.starts)]
+            if bare:
+                message = f"{other.name} has as many compute slices, but no start at {bare[0]}"
+                yield Problem(f"{path}.starts", f"{message}; add it there, or drop it here")
+                break
 
 
 def _clash(one: Any, other: Any) -> str:

@@ -112,6 +112,10 @@ def test_a_size_without_a_plain_profile_has_that_with_the_fewest_attributes() ->
     only_there, media = replace(same, max_count=1, starts=(0,)), replace(profiles[0], name="1g+me", attributes=("me",))
     for others in ((profiles[0], only_there), (media, only_there)):
         assert refused(replace, gpu, profiles=(*others, profiles[1])) == ["profiles[0].starts"]
+    # Neither of these has all that the next one has.
+    wide, large = replace(media, id=5, memory_slices=2, max_count=1, starts=(0,)), replace(media, id=5, memory_gb=15.0)
+    for more, key in ((wide, "memory_slices"), (large, "memory_gb")):
+        assert refused(replace, gpu, profiles=(*profiles, more)) == [f"profiles[3].{key}"]
 
 
 def test_a_count_below_what_has_room_is_respected() -> None:
