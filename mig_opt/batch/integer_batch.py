@@ -234,17 +234,25 @@ class IntegerBatch:
         return part
 
     @cached_property
+    def on_gpu(self) -> dict[int, list[int]]:
+        """The indices of the places of each GPU on which something can end by the horizon."""
+        found: dict[int, list[int]] = {}
+        for at, place in enumerate(self.places):
+            found.setdefault(place.gpu, []).append(at)
+        return found
+
+    @cached_property
     def gpus(self) -> tuple[int, ...]:
-        """The GPUs on which something can end by the horizon, by index."""
-        return tuple(dict.fromkeys(place.gpu for place in self.places))
+        """These GPUs, by index."""
+        return tuple(self.on_gpu)
 
     @cached_property
     def groups(self) -> tuple[tuple[int, ...], ...]:
         """These GPUs in groups that have the same places; each one on which something is live is by itself."""
         used = {self.places[at].gpu for at in self.live}
         groups: dict[object, list[int]] = {}
-        for gpu in self.gpus:
-            looks = tuple((place.placement, id(place.durations)) for place in self.places if place.gpu == gpu)
+        for gpu, there in self.on_gpu.items():
+            looks = tuple((place.placement, id(place.durations)) for place in map(self.places.__getitem__, there))
             groups.setdefault(gpu if gpu in used else looks, []).append(gpu)
         return tuple(map(tuple, groups.values()))
 
@@ -274,16 +282,12 @@ class IntegerBatch:
         waits = ((other.free or 0) + other.destroy for other in live if other.conflicts(place))
         return place.create + max(waits, default=0)
 
-    def slices(self) -> Iterator[list[int]]:
-        """Yield for each memory slice of each GPU the indices of the places that cover it, without repetitions."""
+    def slices(self, gpus: Iterable[int] | None = None) -> Iterator[list[int]]:
+        """Yield for each memory slice of some GPUs the indices of the places that cover it, without repetitions."""
         seen: set[tuple[int, ...]] = set()
-        for gpu in self.gpus:
+        for gpu in self.gpus if gpus is None else gpus:
             for position in range(self.batch.kind(gpu).memory_slices):
-                covering = [
-                    at
-                    for at, place in enumerate(self.places)
-                    if place.gpu == gpu and position in place.placement.footprint
-                ]
+                covering = [at for at in self.on_gpu[gpu] if position in self.places[at].placement.footprint]
                 if covering and tuple(covering) not in seen:
                     seen.add(tuple(covering))
                     yield covering
@@ -298,11 +302,7 @@ class IntegerBatch:
         at = {(place.gpu, place.placement): index for index, place in enumerate(self.places)}
         profiles = self.batch.profile_set
         forests = {kind: (kind.children(profiles), kind.below(profiles)) for kind in self.batch.kinds}
-        groups = [
-            tuple(tuple(index for index, place in enumerate(self.places) if place.gpu == gpu) for gpu in alike)
-            for alike in self.groups
-            if len(alike) > 1
-        ]
+        groups = [tuple(tuple(self.on_gpu[gpu]) for gpu in alike) for alike in self.groups if len(alike) > 1]
         for gpu in self.gpus:
             forest, below = forests[self.batch.kind(gpu)]
             for siblings in forest.values():

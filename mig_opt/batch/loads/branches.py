@@ -12,7 +12,9 @@ a task that only its placement can run.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -21,6 +23,9 @@ from mig_opt.batch.integer_batch import IntegerBatch
 
 _MAX_KINDS_APART = 3
 """Kinds of placements on the same slices above which the choices among them are treated as one."""
+
+_MAX_ORDERS = 5_000
+"""Orders of the members of a GPU above which creations are taken not to queue up: a bound that holds as well."""
 
 Order = tuple[int, ...]
 """Members in the order of their first creations, each by the index of its branch."""
@@ -84,33 +89,53 @@ class Branches:
 def branches_of(batch: IntegerBatch, gpus: tuple[int, ...] = ()) -> Branches:
     """List the branches of GPUs of a batch that are alike, by default all of them."""
     gpus = gpus or batch.gpus
-    covering = [frozenset(at) for at in batch.slices() if batch.places[at[0]].gpu == gpus[0]]
+    covering = [frozenset(at) for at in batch.slices(gpus[:1])]
     # A slice that only some of the placements around another one cover is never on the longer path.
     paths = [at for at in covering if not any(at < other for other in covering)]
     kinds: dict[tuple[str, int, bool], Place[int]] = {}
     regions: dict[frozenset[int], dict[int, int]] = {}
     live = dict[int, int]()
-    for at, place in enumerate(batch.places):
-        if place.gpu == gpus[0]:
-            start = -1 if place.free is None else place.placement.start
-            key = (place.placement.profile.name, start, bool(place.durations))
-            kinds.setdefault(key, place if place.free is None else replace(place, create=0))
-            kind = list(kinds).index(key)
-            if place.free is not None:
-                live[kind] = place.free
-            region = frozenset(number for number, path in enumerate(paths) if at in path)
-            regions.setdefault(region, {})[kind] = at
-    in_turn = not live and not batch.batch.parallel_operations
-    wait = min(place.create for place in kinds.values()) if in_turn else 0
-    listing = _Listing(tuple(kinds.values()), wait > 0)
+    for at in batch.on_gpu[gpus[0]]:
+        place = batch.places[at]
+        start = -1 if place.free is None else place.placement.start
+        key = (place.placement.profile.name, start, bool(place.durations))
+        kinds.setdefault(key, place if place.free is None else replace(place, create=0))
+        kind = list(kinds).index(key)
+        if place.free is not None:
+            live[kind] = place.free
+        region = frozenset(number for number, path in enumerate(paths) if at in path)
+        regions.setdefault(region, {})[kind] = at
+    listing = _Listing(tuple(kinds.values()))
     number: dict[frozenset[int], int] = {}
     for region in sorted(regions, key=len):
         inside = [number[other] for other in _outer([other for other in number if other < region])]
         number[region] = listing.add(sorted(regions[region]), sorted(inside))
     whole = sorted(number[region] for region in _outer(list(regions)))
     found = tuple(Region(region, at, regions[region]) for region, at in number.items())
-    places, orders = tuple(kinds.values()), listing.orders(whole)
-    return Branches(gpus, places, tuple(live.items()), tuple(listing.branches), orders, wait, found)
+    places, orders, branches = tuple(kinds.values()), listing.choices(whole), tuple(listing.branches)
+    in_turn = not live and not batch.batch.parallel_operations and sum(map(_number_of_orders, orders)) <= _MAX_ORDERS
+    wait = min(place.create for place in places) if in_turn else 0
+    if wait:
+        orders = _in_every_order(orders)
+        branches = tuple(branch._replace(orders=_in_every_order(branch.orders)) for branch in branches)
+    return Branches(gpus, places, tuple(live.items()), branches, orders, wait, found)
+
+
+def _number_of_orders(members: Order) -> int:
+    return math.factorial(len(members)) // math.prod(map(math.factorial, Counter(members).values()))
+
+
+def _in_every_order(choices: Iterable[Order]) -> tuple[Order, ...]:
+    """Return the orders of all choices of members."""
+
+    def orders(members: Order) -> Iterator[Order]:
+        if not members:
+            yield ()
+        for at, first in enumerate(members):
+            if first not in members[:at]:
+                yield from ((first, *rest) for rest in orders(members[:at] + members[at + 1 :]))
+
+    return tuple(sorted(order for members in choices for order in orders(members)))
 
 
 def _outer(regions: list[frozenset[int]]) -> list[frozenset[int]]:
@@ -121,14 +146,14 @@ def _outer(regions: list[frozenset[int]]) -> list[frozenset[int]]:
 class _Listing:
     """Collection of branches, those that are alike once."""
 
-    def __init__(self, places: tuple[Place[int], ...], queue: bool) -> None:
-        self._places, self._queue = places, queue
+    def __init__(self, places: tuple[Place[int], ...]) -> None:
+        self._places = places
         self.branches: list[Branch] = []
         self._inside: list[list[int]] = []
 
     def add(self, kinds: list[int], inside: list[int]) -> int:
         """Add a branch with these kinds around it and these branches directly inside; return its index."""
-        branch = Branch(tuple(self._uses(kinds)), self.orders(inside))
+        branch = Branch(tuple(self._uses(kinds)), self.choices(inside))
         if branch not in self.branches:
             self.branches.append(branch)
             self._inside.append(inside)
@@ -145,15 +170,11 @@ class _Listing:
                 full = sum(sum(operations[at]) for at in used)
                 yield Use(tuple(kinds[at] for at in used), full - max(operations[at][1] for at in used), full)
 
-    def orders(self, branches: list[int]) -> tuple[Order, ...]:
-        """Return every choice and order of members in some branches beside each other."""
-        choices = self._choices(branches)
-        return tuple(
-            sorted({order for one in choices for order in itertools.permutations(one)} if self._queue else choices)
-        )
+    def choices(self, branches: list[int]) -> tuple[Order, ...]:
+        """Return every choice of members in some branches beside each other, sorted."""
+        return tuple(sorted(self._choices(branches)))
 
     def _choices(self, branches: list[int]) -> set[Order]:
-        """Return every choice of members in some branches beside each other, sorted."""
         found: set[Order] = {()}
         for branch in branches:
             more = {(branch,), *self._choices(self._inside[branch])}

@@ -70,10 +70,7 @@ class _PartSearch:
 
     def __init__(self, batch: IntegerBatch) -> None:
         self._problem = batch
-        # the indices of the places of each GPU: alike for GPUs that are
-        self._at: dict[int, list[int]] = {gpu: [] for gpu in batch.gpus}
-        for at, place in enumerate(batch.places):
-            self._at[place.gpu].append(at)
+        self._at = batch.on_gpu
 
     def search(
         self,

@@ -35,6 +35,9 @@ _MAX_TASKS = 250
 GRAINS, FINE_GRAINS = 10_000, 80_000
 """Grains of a schedule, at most; and those once few of them tell no more."""
 
+_MAX_CELLS = 2**28
+"""Entries of the tables of all groups of GPUs, four bytes each: where more are needed, grains are longer."""
+
 _RENEWAL = 0.005
 """Share by which the best schedule became shorter, from which on dual prices for shorter schedules are sought."""
 
@@ -93,7 +96,8 @@ class DualPriceBound(Generic[M]):
     def __init__(self, search: BlockSearch[M], start: DualPrices | None = None, grains: int = GRAINS) -> None:
         problem = search.problem
         self._search, self._groups = search, tuple(branches_of(problem, gpus) for gpus in problem.groups)
-        self._grains = grains
+        cells = sum(len(branches.uses) + 1 for branches in self._groups) * (len(problem.batch.tasks) + 2)
+        self._grains = max(1, min(grains, _MAX_CELLS // cells))
         self._begin(start)
 
     def _begin(self, start: DualPrices | None) -> None:

@@ -14,13 +14,14 @@ from whole_problems import whole_problem
 
 from mig_opt import Batch, LiveInstance, OperationCosts, Task, generate_batch
 from mig_opt.batch.integer_batch import IntegerBatch
-from mig_opt.batch.loads.branches import _Listing, branches_of
+from mig_opt.batch.loads.branches import Branches, _Listing, branches_of
 from mig_opt.batch.loads.columns import PricingProblem, combine_in_orders, fill_knapsack, knapsack_choice, order_rows
 from mig_opt.batch.loads.gpu_sets import GpuSets
 from mig_opt.batch.loads.layout_values import PricedTasks
 from mig_opt.batch.loads.partitions import partition_of_sets
 from mig_opt.batch.loads.subsets import NEVER
 from mig_opt.batch.loads.tree import LoadTree
+from mig_opt.gpu.model import GpuModel, Profile
 
 tables = st.lists(st.integers(-1, 30), min_size=9, max_size=9).map(lambda values: np.array(sorted(values), np.int32))
 
@@ -212,6 +213,29 @@ def test_nobody_waits_where_creations_take_no_time_or_do_not_queue() -> None:
         assert all(tuple(sorted(order)) == order for order in branches.orders)
 
 
+def sliced(slices: int, *sizes: int) -> Branches:
+    """The branches of a GPU that can be cut into instances of these sizes, wherever there is room for one."""
+    profiles = tuple(Profile(f"{s}g", s, s, s, s, slices // s, tuple(range(0, slices, s))) for s in sizes)
+    costs = OperationCosts(*[dict.fromkeys(sizes, 0.1)] * 2)
+    gpu = GpuModel("sliced", "sliced", slices, slices, slices, profiles, costs)
+    return branches_of(IntegerBatch(Batch((Task("a", dict.fromkeys(sizes, 3.0)),), gpu)))
+
+
+def test_orders_of_many_members_are_not_listed() -> None:
+    assert sliced(12, 1).orders == tuple((0,) * count for count in range(13))
+    some, many = sliced(8, 1, 2, 4), sliced(32, 1, 2, 4)
+    assert (some.wait, (0, 1) in some.orders, (1, 0) in some.orders) == (1, True, True)
+    assert (many.wait, (0, 1) in many.orders, (1, 0) in many.orders) == (0, True, False)
+
+
+def test_branches_of_many_gpus_take_little_time() -> None:
+    live = tuple(LiveInstance(gpu, "1g.5gb", 0, 1.0) for gpu in range(100))
+    problem = IntegerBatch(Batch(generate_batch(10, seed=0).tasks, A100, 100, initial=live))
+    before = time.process_time()
+    assert len([branches_of(problem, gpus) for gpus in problem.groups]) == 100
+    assert time.process_time() - before < 5, "seconds; each looked at the places of all GPUs, for 20 together"
+
+
 def test_a_use_takes_its_operations() -> None:
     branches = branches_of(IntegerBatch(generate_batch(6, seed=1)))
     for use in branches.uses:
@@ -221,7 +245,7 @@ def test_a_use_takes_its_operations() -> None:
 
 
 def test_many_kinds_with_the_same_footprint_are_one() -> None:
-    listing = _Listing(SIX.places[:1] + SIX.places[1:2] + SIX.places[3:5] * 2, queue=True)
+    listing = _Listing(SIX.places[:1] + SIX.places[1:2] + SIX.places[3:5] * 2)
     listing.add([0, 1, 2, 3], [])
     (use,) = listing.branches[0].uses
     assert use.kinds == (0, 1, 2, 3)

@@ -1,5 +1,6 @@
 """Bounds from prices and from the load program: never above an optimum, and higher where whole tasks matter."""
 
+import tracemalloc
 from random import Random
 
 import numpy as np
@@ -19,7 +20,7 @@ from mig_opt.batch.loads.starts import FilledStarts, PatternStarts
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
 from mig_opt.models.batch import portfolio
-from mig_opt.models.batch.dual_price_bound import DualPrices, raise_bound_by_dual_prices
+from mig_opt.models.batch.dual_price_bound import FINE_GRAINS, DualPriceBound, DualPrices, raise_bound_by_dual_prices
 from mig_opt.models.batch.load_program import LoadProgram, raise_bound_by_loads
 from mig_opt.models.batch.portfolio import CpSearch
 from mig_opt.models.batch.subset_proof import SubsetTables
@@ -210,6 +211,17 @@ def test_never_above_a_schedule_of_many_tasks(live: bool) -> None:
     for seed in range(12):
         batch = mixed_batch(Random(seed), 24, [Pool(A30, 2), Pool(A100, 1)], live=live)
         assert raised(batch).lower <= most_ticks(batch, "search", time_limit=2)
+
+
+def test_tables_of_many_groups_fit_into_memory() -> None:
+    live = tuple(LiveInstance(gpu, "1g.5gb", 0, 1.0) for gpu in range(16))
+    search = CpSearch(Batch(generate_batch(100, seed=0).tasks, A100, 16, initial=live), Control(RunOptions(workers=1)))
+    tracemalloc.start()
+    try:
+        DualPriceBound(search, grains=FINE_GRAINS)
+        assert tracemalloc.get_traced_memory()[1] < 2**31, "bytes; it was more than twice as much"
+    finally:
+        tracemalloc.stop()
 
 
 def test_kinds_gain_by_whole_tasks() -> None:
