@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.gpu.problems import model_problems
+from mig_opt.gpu.states import placed_states
 from mig_opt.rules import check_values
 from mig_opt.rules.vocabulary import Count, Name, NotEmpty, Number, OperationSecondsByKind, Whole
 
@@ -371,15 +372,7 @@ class GpuModel:
 
     def placed_states(self, profiles: ProfileSet = "base") -> Iterator[tuple[Placement, ...]]:
         """Yield every set of placements that may exist together, the empty one included, each sorted by start."""
-        placements = sorted(self.placements(profiles), key=lambda p: (p.start, -p.profile.memory_slices))
-
-        def extend(state: tuple[Placement, ...], free: int) -> Iterator[tuple[Placement, ...]]:
-            yield state
-            for placement in placements:
-                if placement.start >= free and placement.fits_beside(state):
-                    yield from extend((*state, placement), placement.footprint.stop)
-
-        yield from extend((), 0)
+        return placed_states(self.placements(profiles))
 
     def maximal_partitions(self, profiles: ProfileSet = "base") -> tuple[tuple[Placement, ...], ...]:
         """Return the placed states to which no instance can be added (19 on an A100, 5 on an A30)."""
@@ -444,5 +437,6 @@ def _children(gpu: GpuModel, profiles: ProfileSet) -> Mapping[Placement, tuple[P
 
 @cache
 def _maximal_partitions(gpu: GpuModel, profiles: ProfileSet) -> tuple[tuple[Placement, ...], ...]:
-    all_of_them, states = gpu.placements(profiles), gpu.placed_states(profiles)
+    all_of_them = gpu.placements(profiles)
+    states = placed_states(all_of_them, dense=True)
     return tuple(state for state in states if not any(placement.fits_beside(state) for placement in all_of_them))

@@ -125,6 +125,14 @@ def test_a_count_below_what_has_room_is_respected() -> None:
     assert len(list(gpu.placed_states())) == 7
 
 
+def test_partitions_of_many_slices_are_not_looked_for_among_all_states() -> None:
+    """There are 458,330 states, which took minutes."""
+    sizes = (1, 2, 4, 8, 16)
+    profiles = tuple(Profile(f"{s}g", s, s, s, s, 16 // s, tuple(range(0, 16, s))) for s in sizes)
+    gpu = GpuModel("many", "many", 16.0, 16, 16, profiles, OperationCosts(*[dict.fromkeys(sizes, 0.1)] * 2))
+    assert len(gpu.maximal_partitions()) == 1 + (1 + (1 + (1 + 1) ** 2) ** 2) ** 2
+
+
 def test_costs_by_kind_and_profile() -> None:
     a100 = get_gpu("A100")
     costs = a100.operation_costs
