@@ -7,6 +7,7 @@ say, and the JSON Schema of the file follow from it.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -75,6 +76,8 @@ class Number(Rule):
     def wrong(self, value: Any) -> str:
         """Return what is wrong with a value; empty if it is right."""
         real = value.__class__ is float or is_real(value)
+        if real and value.__class__ is not float and sys.float_info.max < abs(value) < math.inf:
+            return f"must be less than {sys.float_info.max:.2g}, the largest floating-point number"
         if real and self.above < value < self.below and self.at_least <= value <= self.at_most:
             return ""
         bounds = f" > {self.above:g}" * (self.above > -math.inf) + f" >= {self.at_least:g}" * (

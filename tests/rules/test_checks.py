@@ -37,6 +37,11 @@ def test_values_become_what_they_have_to_be() -> None:
     assert made.pairs == ((2, 0.5),)
 
 
+def test_whole_numbers_that_no_float_holds_are_refused() -> None:
+    with pytest.raises(InputError, match=r"^times.1: must be less than 1.8e\+308, the largest floating-point number$"):
+        Plan("a", {1: 10**400, 2: 10**300}, [LiveInstance(0, "1g.5gb", 0)])
+
+
 def test_everything_is_said_at_once_and_nothing_is_changed() -> None:
     part = LiveInstance(0, "1g.5gb", 3, free=-1.0)
     with pytest.raises(InputError) as caught:
