@@ -56,26 +56,22 @@ class Operations(NamedTuple):
 
 def operations_of(batch: IntegerBatch) -> Operations:
     """Return the operations of a batch."""
-    places = batch.places
-    gpus = np.array([place.gpu for place in places])
-    first = np.searchsorted(gpus, batch.gpus)
-    later: list[int] = []
-    for at, place in enumerate(places):
-        begin = int(first[batch.gpus.index(place.gpu)])
-        end = begin + int((gpus == place.gpu).sum())
-        after = (
-            other
-            for other in range(begin if place.free is not None else at + 1, end)
-            if places[other].free is None and other != at and places[other].conflicts(place)
-        )
-        later.append(sum(1 << (other - begin) for other in after) if end - begin <= _MAX_PLACES else 0)
+    places, later = batch.places, list[int]()
+    for there in batch.on_gpu.values():
+        for at in there:
+            after = (
+                other
+                for other in (there if places[at].free is not None else range(at + 1, there[-1] + 1))
+                if places[other].free is None and other != at and places[other].conflicts(places[at])
+            )
+            later.append(sum(1 << (other - there[0]) for other in after) if len(there) <= _MAX_PLACES else 0)
     return Operations(
         create=np.array([place.create for place in places]),
         destroy=np.array([place.destroy for place in places]),
         free=np.array([-1 if place.free is None else place.free for place in places]),
         later=np.array(later),
-        first=first,
-        places=np.array([int((gpus == gpu).sum()) for gpu in batch.gpus]),
+        first=np.array([there[0] for there in batch.on_gpu.values()]),
+        places=np.array(list(map(len, batch.on_gpu.values()))),
         parallel=batch.batch.parallel_operations,
     )
 
@@ -135,7 +131,7 @@ def flat_tree(batch: IntegerBatch, tree: LoadTree) -> FlatTree:
         around=np.array([case for _, case in rows]),
         first=np.array(first),
         last=np.array([single[root] for root in tree.roots]),
-        gpu=np.array([batch.gpus.index(place.gpu) for place in batch.places]),
+        gpu=np.repeat(np.arange(len(batch.gpus)), list(map(len, batch.on_gpu.values()))),
         wait_one=np.array([tree.nodes[node].late_one if case else tree.nodes[node].wait_one for node, case in rows]),
         wait_two=np.array([tree.nodes[node].late_two if case else tree.nodes[node].wait_two for node, case in rows]),
         leaves=np.array([len(tree.leaves[node]) for node, _ in rows]),
