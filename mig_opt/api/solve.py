@@ -29,6 +29,9 @@ _BEYOND_TIMES = (
 )
 """Violations that no other times of the same runs can mend."""
 
+_EXACT = 2e-9
+"""Seconds by which times of a schedule may be off that counts as it is: they are written in nanoseconds."""
+
 
 def solve(
     batch: Batch,
@@ -157,11 +160,14 @@ def _starts(batch: Batch, initial: Schedule | None) -> list[Schedule]:
         return []
     found = validate(batch, initial)
     beyond_times = [violation for violation in found.violations if violation.code in _BEYOND_TIMES]
-    valid = [found.schedule] if found.valid else []
+    valid: list[Schedule] = []
     ordered = all(math.isfinite(run.begin) for run in initial.runs)
     if ordered and not any(violation.path.startswith(("runs", "tasks")) for violation in beyond_times):
         timed = validate(batch, retimed_schedule(batch, initial.runs))
-        valid += [timed.schedule] if timed.valid else []
+        valid = [timed.schedule] if timed.valid else []
+    # Times that were rounded can be below a bound.
+    if found.valid and (not valid or validate(batch, initial, tolerance=_EXACT).valid):
+        valid.insert(0, found.schedule)
     if not valid:
         raise InputError(violation.problem("initial") for violation in beyond_times or found.violations)
     return [_on_first_gpus(batch, schedule) for schedule in valid]

@@ -68,6 +68,13 @@ def test_a_run_that_stops_at_once_returns_it() -> None:
     assert deploy(demand, initial=fleet, stop=lambda progress: True).deployment == fleet
 
 
+def test_times_that_were_rounded_are_no_better() -> None:
+    """The validator takes them, but no schedule is that short."""
+    batch = Batch((Task("a", {1: 0.05}),), get_gpu("A30")).replace(operations=OperationCosts.zero(get_gpu("A30")))
+    found = solve(batch, "far", initial=Schedule((Run("a", 0, "1g.6gb", 0, 0.0, 0.0499995),)))
+    assert (found.status, found.makespan) == ("optimal", 0.05)
+
+
 def test_what_no_times_mend_is_named() -> None:
     wrong = Schedule((Run("big", 0, "1g.6gb", 0, 0.2, 2.2), Run("left", 1, "2g.12gb", 0, 0.2, 3.2)), None)
     paths = refused(solve, tiny.BATCH, initial=wrong)
