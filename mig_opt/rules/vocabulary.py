@@ -76,7 +76,7 @@ class Number(Rule):
     def wrong(self, value: Any) -> str:
         """Return what is wrong with a value; empty if it is right."""
         real = value.__class__ is float or is_real(value)
-        if real and value.__class__ is not float and sys.float_info.max < abs(value) < math.inf:
+        if value.__class__ is int and abs(value) > sys.float_info.max:
             return f"must be less than {sys.float_info.max:.2g}, the largest floating-point number"
         if real and self.above < value < self.below and self.at_least <= value <= self.at_most:
             return ""
