@@ -10,6 +10,7 @@ from typer.main import get_command
 
 from mig_opt.cli.app import command_line
 from mig_opt.cli.commands import COMMANDS, GROUPS
+from mig_opt.cli.figures import broken_label
 from mig_opt.cli.screens import show_report
 from mig_opt.method.report import Report, Table
 from mig_opt.texts import seconds
@@ -72,6 +73,13 @@ def test_seconds_of_any_magnitude_stay_short():
     figures = (0.0, 0.001, -2.5, 9999999.0, 1e7, 1e300, float("inf"))
     texts = ["0.000", "0.001", "-2.500", "9999999.000", "1.00000e+07", "1.00000e+300", "-"]
     assert list(map(seconds, figures)) == texts
+
+
+def test_labels_are_broken_before_options_and_within_long_ones():
+    label = "static:backfill=true:load_balancing=true:partition=4+3/4+3/4+2+1"
+    lines = ["static:backfill=true", " :load_balancing=", "  true", " :partition=4+3/4+3/", "  4+2+1"]
+    assert broken_label(label, "  ") == tuple(f"  {line}" for line in lines)
+    assert broken_label(f"a:{'x' * 30}_y") == ("a", f" :{'x' * 30}_", "  y")
 
 
 def test_columns_give_way_as_their_marks_say(capsys, monkeypatch):

@@ -28,28 +28,6 @@ def test_very_long_times_keep_the_table_narrow(mig_opt):
     assert next(line for line in lines if line.startswith("first-fit")).split()[3:5] == ["1.0000e+300", "2.0000e+300"]
 
 
-def test_long_labels_in_a_narrow_terminal(mig_opt):
-    """A line of a label has 20 characters; then the tables have 80 columns at the most."""
-    options = "load_balancing=false:dynamic_partitioning=false:threshold=0.123456789012345"
-    policies = f"static:partition=4+3/4+3/4+2+1/2+2+3,static:backfill=true,fragmentation-aware:{options}"
-    lines = mig_opt("t.json", "--gpus", "4", "--policy", policies).out.splitlines()
-    assert max(map(len, lines)) <= 80
-    start = next(index for index, line in enumerate(lines) if line.startswith("static"))
-    assert [line[:20].rstrip() for line in lines[start : start + 11]] == [
-        "static",
-        " :partition=4+3/4+3/",
-        "  4+2+1/2+2+3",
-        "static:backfill=true",
-        "fragmentation-aware",
-        " :load_balancing=",
-        "  false",
-        " :dynamic_",
-        "  partitioning=false",
-        " :threshold=",
-        "  0.123456789012345",
-    ]
-
-
 def test_an_impossible_action_of_a_policy_is_no_defect(mig_opt, monkeypatch):
     chosen = get_policy("first-fit").load()
     monkeypatch.setattr(chosen, "arrived", lambda policy, cluster, job: cluster.stop(job))
