@@ -73,20 +73,6 @@ X500 = [
 ]
 
 
-def test_a_gpu_that_is_not_in_the_catalogue():
-    imported = found("$ nvidia-smi -L", X500[0], "$ nvidia-smi mig -lgip", *X500[1:])
-    gpu = imported.model
-    assert (gpu.name, gpu.label, gpu.memory_gb) == ("X500-Blackwell", "NVIDIA X500 Blackwell", 96.0)
-    assert (gpu.compute_slices, gpu.memory_slices, gpu.sizes) == (8, 8, (1, 2, 4, 8))
-    first, *_, half, whole = gpu.profiles
-    assert (half.name, half.max_count, half.attributes) == ("4g.48gb", 2, ())
-    assert (whole.name, whole.max_count, whole.attributes) == ("8g.96gb-me+gfx", 1, ("-me", "gfx"))
-    assert (first.usable_mib, first.sm_count, gpu.operation_costs.assumed) == (12032, 20, True)
-    assert imported.notes == (f"creations and destructions: {gpu.operation_costs.source}",)
-    assert "assumed for X500-Blackwell, which nobody has measured, 8g taken as 7g" in imported.notes[0]
-    assert len(gpu.maximal_partitions()) == 26
-
-
 def test_costs_are_those_that_are_given():
     table = cost_tables()["nvidia-smi"]
     assert found(*X500, operations=table).model.operation_costs.create == dict.fromkeys((1, 2, 4, 8), 1.0)

@@ -17,34 +17,6 @@ def on_gpu(gpu: int, *placements: str) -> list[Segment]:
     return [segment("a", gpu, profile, int(start)) for profile, _, start in (p.partition("@") for p in placements)]
 
 
-def test_equal_gpus_are_together_and_every_name_is_in_the_catalogue():
-    deployment = Deployment(
-        ("A100-80GB",) * 5,
-        (
-            *on_gpu(0, "4g.40gb@0", "3g.40gb@4"),
-            *on_gpu(1, "2g.20gb@0", "1g.10gb@6", "2g.20gb@4", "2g.20gb@2"),
-            *on_gpu(2, "3g.40gb@4", "4g.40gb@0"),
-            *on_gpu(3, "1g.10gb+me@0"),
-        ),
-    )
-    config = mig_parted_config(deployment)
-    assert yaml.safe_load(str(config)) == {
-        "version": "v1",
-        "mig-configs": {
-            "mig-opt-a100-80gb": [
-                {"devices": [0, 2], "mig-enabled": True, "mig-devices": {"4g.40gb": 1, "3g.40gb": 1}},
-                {"devices": [1], "mig-enabled": True, "mig-devices": {"2g.20gb": 3, "1g.10gb": 1}},
-                {"devices": [3], "mig-enabled": True, "mig-devices": {"1g.10gb+me": 1}},
-                {"devices": [4], "mig-enabled": True, "mig-devices": {}},
-            ]
-        },
-    }
-    assert config.hosts == {"": "mig-opt-a100-80gb"}
-    assert config.remarks[1:] == (
-        "GPU 3 (1 x 1g.10gb+me): 7 layouts have these profiles, the deployment has 1g.10gb+me@0.",
-    )
-
-
 def test_gpus_that_counts_leave_open_are_named():
     deployment = Deployment(
         ("A100-40GB", "A100-40GB", "A30", "A100-40GB"),
