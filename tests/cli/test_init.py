@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from mig_opt import deploy
 from mig_opt.files.batch.batches import BATCH
 from mig_opt.files.batch.journals import COMMANDS
 from mig_opt.files.documents import without_comments
@@ -55,13 +54,3 @@ def test_the_reader_takes_each_example(run, tmp_path, monkeypatch, kind, form):
     if form == "json":
         assert len(json.loads(without_comments(text))) > 1
         assert without_comments(text).count("\n") == text.count("\n")
-
-
-def test_json_and_csv_say_the_same(tmp_path):
-    for kind, form in FILES:
-        (tmp_path / f"{kind}.{form}").write_text(template(kind, form))
-    one, other = (READERS["batch"](tmp_path / f"batch.{form}") for form in ("json", "csv"))
-    assert one.tasks == other.tasks
-    one, other = (READERS["services"](tmp_path / f"services.{form}") for form in ("json", "csv"))
-    assert one.services == other.services
-    assert deploy(one).status == deploy(other).status == "optimal"

@@ -2,7 +2,6 @@
 
 import csv
 import dataclasses
-import datetime as dt
 from collections import Counter
 from decimal import Decimal
 from functools import cache
@@ -10,10 +9,10 @@ from functools import cache
 import pytest
 from places import PUBLISHED
 
-from mig_opt import SloRule, Status, Task, deploy
+from mig_opt import Task, deploy
 from mig_opt.files.serving.demands import DEMAND
 from mig_opt.files.serving.profiles import import_profiles
-from mig_opt.instances.bundled import BestKnown, instance_info, instance_names, load
+from mig_opt.instances.bundled import instance_info, instance_names, load
 from mig_opt.serving.profile_table import ProfileTable, front
 
 needs_published = pytest.mark.skipif(not PUBLISHED.is_dir(), reason="needs the published data: MIG_OPT_PUBLISHED")
@@ -27,21 +26,6 @@ def rows(name: str) -> list[dict[str, str]]:
 DEMANDS = tuple(f"parvagpu-s{number}" for number in range(1, 7))
 
 
-@pytest.mark.parametrize("name", [*instance_names(), *DEMANDS])
-def test_every_task_has_an_option_and_every_service_can_be_served(name):
-    problem, info = load(name), instance_info(name)
-    assert problem.name == name
-    if info.kind == "batch":
-        assert problem.gpus == len(problem.kinds)
-        assert problem.usual_operations
-        assert not problem.unplaceable()
-    else:
-        assert [(pool.gpu.name, pool.count) for pool in problem.pools] == [(info.gpu, None)]
-        assert (problem.rule, problem.max_processes) == (SloRule(0.5), 3)
-        assert {table.model for table in problem.tables} == {service.model for service in problem.services}
-        assert problem.unservable() == ()
-
-
 @pytest.mark.parametrize("name", [*instance_names(), *instance_names("demand")])
 def test_says_where_it_comes_from(name):
     info = instance_info(name)
@@ -50,19 +34,6 @@ def test_says_where_it_comes_from(name):
     assert info.url.startswith("https://github.com/")
     assert info.source.split(",")[0] == info.url.removeprefix("https://github.com/")
     assert all((info.title, info.derivation, info.notes))
-
-
-@pytest.mark.parametrize("name", [*instance_names(), *DEMANDS])
-def test_best_known_values_are_signed(name):
-    info = instance_info(name)
-    known = info.best_known or info.fewest_gpus
-    best = known.makespan if isinstance(known, BestKnown) else known.gpus
-    assert (best, known.lower_bound) == (info.best, info.lower_bound)
-    for finding in filter(None, (best, known.lower_bound)):
-        assert finding.value > 0
-        assert all((finding.method, finding.found_by, finding.versions, finding.proof))
-        dt.date.fromisoformat(finding.date)
-    assert known.status is not Status.OPTIMAL or (best and known.lower_bound)
 
 
 def test_of_the_mlperf_models_five_cheap_gpus_cost_less_than_the_fewest():
