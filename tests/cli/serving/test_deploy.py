@@ -235,17 +235,6 @@ def test_validate_with_the_rule_of_deploy(run, tmp_path):
     refuses(run("validate", services_file, path, "--tolerance", "nan"), "error: --tolerance: must be")
 
 
-def test_validate_what_parvagpu_published(run, tmp_path):
-    path = tmp_path / "published.csv"
-    path.write_text(
-        "Num instance,Num GPU,Model,Placement,Instance size,Batch size,Num proc\n"
-        "0,0,bert,0,1,128,3\n0,0,resnet50,0,2,32,2\n"
-    )
-    outcome = run("validate", "parvagpu-s1", path, "--json")
-    codes = {violation["code"] for violation in outcome.json["violations"]}
-    assert (outcome.code, codes) == (1, {"instances-overlap", "rate-not-met", "unserved"})
-
-
 def test_services_in_a_table_are_told_from_tasks(run, batch_file, tmp_path):
     profiles = written(tmp_path, "profiles.json", {"schema": "mig-opt/profiles/1", "gpu": "A30", "profiles": PROFILES})
     table = tmp_path / "services.csv"
