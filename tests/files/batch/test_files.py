@@ -2,20 +2,22 @@
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from documents import complaints, round_trip, seconds
+import strategies
+from documents import complaints, round_trip
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from strategies import any_gpu
 
-from mig_opt import Batch, Device, LiveInstance, Operation, Run, Schedule, ScheduleResult, Task, catalogue, get_gpu
+from mig_opt import Batch, Device, Operation, Run, Schedule, ScheduleResult, Task, get_gpu
 from mig_opt.files.batch.batches import BATCH as BATCH_FILE
 from mig_opt.files.batch.schedules import RESULT as RESULT_FILE
 from mig_opt.files.batch.schedules import SCHEDULE as SCHEDULE_FILE
 from mig_opt.files.batch.schedules import result_summary
-from mig_opt.gpu.model import OperationCosts
 from mig_opt.method.result import Status, TrajectoryPoint
 
 moments = st.floats(min_value=0, max_value=1e9)
@@ -24,30 +26,14 @@ names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=1
 
 @st.composite
 def batches(draw: st.DrawFn) -> Batch:
-    gpu = draw(st.sampled_from(catalogue()))
-    times = st.dictionaries(st.sampled_from(gpu.sizes), seconds, min_size=1)
-    least = max(profile.memory_gb for profile in gpu.profiles)
-    memory = st.none() | st.floats(min_value=1e-3, max_value=least)
-    tasks = [
-        Task(name, draw(times), draw(memory)) for name in draw(st.lists(names, min_size=1, max_size=6, unique=True))
-    ]
-    costs = st.fixed_dictionaries(dict.fromkeys(gpu.sizes, st.floats(min_value=0, max_value=10)))
-    operations = st.builds(OperationCosts, costs, costs, st.text(st.characters(codec="utf-8")), st.booleans())
-    gpus = draw(st.integers(min_value=1, max_value=3))
-    initial = [
-        LiveInstance(index, placement.profile.name, placement.start, draw(moments))
-        for index in range(gpus)
-        for placement in draw(st.sampled_from(list(gpu.placed_states())[:40]))
-    ]
-    return Batch(
-        tuple(tasks),
-        gpu,
-        gpus,
-        draw(st.just(gpu.operation_costs) | operations),
-        tuple(initial),
-        draw(st.booleans()),
-        devices=draw(st.sampled_from([(), tuple(Device(2 * gpu, "n1", f"GPU-{gpu}") for gpu in range(gpus))])),
-    )
+    """Any batch, with any names and sources, perhaps on GPUs that are known."""
+    drawn = draw(strategies.batches(any_gpu, max_tasks=6, max_gpus=3))
+    own = draw(st.lists(names, min_size=len(drawn.tasks), max_size=len(drawn.tasks), unique=True))
+    tasks = tuple(replace(task, name=name) for task, name in zip(drawn.tasks, own, strict=True))
+    source = draw(st.text(st.characters(codec="utf-8")))
+    devices = tuple(Device(2 * gpu, "n1", f"GPU-{gpu}") for gpu in range(drawn.gpus))
+    operations = draw(st.sampled_from([drawn.operations, replace(drawn.operations, source=source, assumed=True)]))
+    return drawn.replace(tasks=tasks, operations=operations, devices=draw(st.sampled_from([(), devices])))
 
 
 places: dict[str, Any] = {
