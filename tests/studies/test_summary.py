@@ -13,7 +13,7 @@ from mig_opt.studies import BundledBatch, Study, run_study
 from mig_opt.studies.batch import BatchRun
 from mig_opt.studies.fleet import TraceRun
 from mig_opt.studies.rows import Outcome, Row
-from mig_opt.studies.summary import Figures, best, judge, summarise, summarise_traces, winners
+from mig_opt.studies.summary import best, judge, winners
 
 
 def row(method: str, makespan: float | None, bound: float | None = 8.0, batch: str = "b", **more: Any) -> Row[BatchRun]:
@@ -35,20 +35,6 @@ def test_makespans_on_record_count():
     assert (one.best_known, one.above_best) == (8.0, 0.25)
     (run,) = run_study(Study((BundledBatch("rodinia-a30"),), (FAR,))).judged()
     assert run.best_known == instance_info("rodinia-a30").best_known.makespan.value
-
-
-def test_lines_summarise():
-    rows = [
-        row("a", 10.0, 10.0, "one", status="optimal"),
-        row("a", 20.0, 10.0, "two"),
-        row("b", 12.5, 1.0, "one"),
-        row("b", None, None, "two", status="crashed", error="broken"),
-    ]
-    first, second = summarise(judge(rows))
-    assert (first.method, first.runs, first.answered, first.proven, first.best, first.failed) == ("a", 2, 2, 1, 2, 0)
-    assert first.gap == Figures(0.25, 0.25, 0.5)
-    assert (second.runs, second.answered, second.proven, second.best, second.failed) == (2, 1, 0, 0, 1)
-    assert second.above_best == Figures(0.25, 0.25, 0.25)
 
 
 def test_ties_are_what_the_spread_explains():
@@ -110,11 +96,4 @@ def test_each_goal_and_each_group_has_its_winners():
         ("cell", "makespan", ("b",)),
         ("other", "mean_completion", ("b",)),
         ("other", "makespan", ("b",)),
-    ]
-    lines = summarise_traces(rows)
-    assert [(line.cell, line.policy, line.complete, line.unfinished) for line in lines] == [
-        ("cell", "a", 1, 0),
-        ("cell", "b", 1, 0),
-        ("cell", "c", 0, 1),
-        ("other", "b", 1, 0),
     ]
