@@ -2,12 +2,13 @@
 
 import dataclasses
 
+import online_worlds
 import pytest
 from documents import TRACE, complaints, round_trip
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mig_opt import Job, Profile, get_gpu
+from mig_opt import Job, get_gpu
 from mig_opt.files.fleet.traces import TRACE as TRACE_FILE
 from mig_opt.fleet.trace import PCIE_LIMIT, Trace
 
@@ -17,45 +18,27 @@ figures = st.floats(min_value=1e-6, max_value=1e9)
 
 
 @st.composite
-def traces(draw: st.DrawFn, *, growth: bool = True) -> Trace:
-    jobs = []
-    for index in range(draw(st.integers(1, 5))):
-        profile: Profile | None = draw(st.none() | st.sampled_from(A30.profiles))
-        times = draw(st.dictionaries(st.sampled_from(A30.sizes), figures, min_size=1))
-        if profile is not None:
-            times.setdefault(profile.compute_slices, draw(figures))
-        shares = sorted(draw(st.sets(st.floats(0, 0.99), max_size=3))) if growth else []
-        growing = tuple((share, draw(figures)) for share in shares)
-        needed = max((gb for _, gb in growing), default=0.0)
-        memory = draw(st.none() | st.floats(max(needed, 1e-6), 1e10))
-        jobs.append(
-            Job(
-                f"{draw(names)}{index}",
-                draw(st.floats(0, 1e6)),
-                times,
-                None if profile is None else profile.name,
-                memory,
-                growing,
-                draw(st.just(0.0) | figures),
-                draw(st.just(0.0) | figures),
-            )
-        )
-    return Trace(tuple(jobs), A30, draw(st.integers(1, 9)), pcie_limit=draw(st.just(PCIE_LIMIT) | figures))
+def traces(draw: st.DrawFn, drawn: st.SearchStrategy[Trace]) -> Trace:
+    """Drawn traces with any names and any limit of the link."""
+    trace = draw(drawn)
+    jobs = (dataclasses.replace(job, name=f"{draw(names)}{at}") for at, job in enumerate(trace.jobs))
+    return trace.replace(jobs=tuple(jobs), pcie_limit=draw(st.just(PCIE_LIMIT) | figures))
 
 
 @pytest.mark.deep
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(traces())
+@given(traces(online_worlds.disturbed(5)))
 def test_round_trip(trace):
     round_trip(TRACE_FILE, trace)
 
 
 @pytest.mark.deep
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(traces(growth=False))
+@given(traces(online_worlds.traces(5)))
 def test_round_trip_of_tables(trace):
-    read = TRACE_FILE.from_csv(TRACE_FILE.to_csv(trace), gpu="A30", gpus=trace.gpus)
-    assert read == trace.replace(pcie_limit=PCIE_LIMIT)
+    trace = trace.replace(jobs=tuple(dataclasses.replace(job, memory_growth=()) for job in trace.jobs))
+    read = TRACE_FILE.from_csv(TRACE_FILE.to_csv(trace), gpu="A100", gpus=trace.gpus)
+    assert read == trace.replace(operations=read.operations, pcie_limit=PCIE_LIMIT)
 
 
 def test_files_round_trip(tmp_path):
