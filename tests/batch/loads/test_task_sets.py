@@ -148,17 +148,6 @@ def trees(problem: IntegerBatch, seed: int, count: int, most_places: int = 99) -
     yield from itertools.islice((tree for tree in found if len(places_of(tree)) <= most_places), count)
 
 
-def some_tree(problem: IntegerBatch, seed: int) -> LayoutTree:
-    """Return the tree of a layout with four placements at most, at random."""
-    branches = branches_of(problem)
-    found = list(filter(None, all_layouts(branches)))
-    rng = np.random.default_rng(seed)
-    while True:
-        tree = LayoutTree(problem, branches, [found[rng.integers(len(found))]])
-        if len(places_of(tree)) <= 4:
-            return tree
-
-
 def divided(problem: IntegerBatch, tree: LayoutTree) -> float:
     """Return the length of the longest path if tasks may be divided, by a linear program."""
     model = highspy.Highs()
@@ -296,7 +285,8 @@ def test_divided_loads_of_whole_tasks_tell_more_than_divided_tasks() -> None:
     ticks = task_ticks(problem, problem.places)
     gains = []
     for seed in range(6):
-        relaxed = LayoutRelaxation(some_tree(problem, seed), ticks, all_used=True)
+        (tree,) = trees(problem, seed, 1, most_places=4)
+        relaxed = LayoutRelaxation(tree, ticks, all_used=True)
         gains.append(relaxed.bound(control, relaxed.lower + relaxed.lower // 100) - relaxed.lower)
     assert min(gains) >= 0
     assert np.max(gains) > 0
