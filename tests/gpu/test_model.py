@@ -3,7 +3,6 @@
 import itertools
 import json
 import pickle
-import random
 from collections import Counter
 from dataclasses import replace
 
@@ -152,18 +151,6 @@ def test_costs_are_equal_whatever_the_order_of_sizes() -> None:
     costs = OperationCosts(given_costs, {1: 0.1})
     given_costs[1] = 9.0
     assert costs.create == {1: 0.1}
-
-
-@pytest.mark.parametrize("name", ["A30", "A100"])
-def test_placements_fit_beside_others_as_the_placed_states_say(name: str) -> None:
-    gpu = get_gpu(name)
-    placements, states = gpu.placements("all"), {frozenset(state) for state in gpu.placed_states("all")}
-    assert all(one.excludes(one) for one in placements)
-    for state in random.Random(1).sample(sorted(states, key=str), min(60, len(states))):
-        outside = [placement for placement in placements if placement not in state]
-        assert [placement.fits_beside(state) for placement in outside] == [
-            state | {placement} in states for placement in outside
-        ]
 
 
 def test_the_family_of_the_a100_has_eleven_members() -> None:

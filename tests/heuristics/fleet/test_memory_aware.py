@@ -247,15 +247,6 @@ def test_all_that_can_be_done_is_done(
     assert prediction or not done.metrics.stops
 
 
-def test_jobs_of_a_size_come_by_increasing_memory() -> None:
-    """All fit in 40 GB, one after the other: 21, 25, 25 (in the order of arrival), 30, 39 GB."""
-    needs = {"a": 39.0, "b": 25.0, "c": 21.0, "d": 30.0, "e": 25.0}
-    wanted = free(*(sized(name, gb, {7: 5.0}) for name, gb in needs.items()))
-    for options in ({}, {"division": "shared"}):
-        assert [row[0] for row in rows(run("memory-aware-a", wanted, **options).log)] == list("cbeda")
-    assert [row[0] for row in rows(run("memory-aware-b", wanted).log)] == list("abcde")
-
-
 def test_smaller_jobs_that_come_later_do_not_starve_a_larger_one_of_their_size() -> None:
     """They join the phase in the order of arrival: s00, s01, then large. A new phase sorts those that wait: e, d."""
     stream = [sized(f"s{number:02}", 21.0, {7: 5.0}, 2.0 * number) for number in range(40)]

@@ -85,19 +85,6 @@ def test_agents_and_forecasts_survive_as_well(trace: Trace) -> None:
         assert_books_balance(run(policy, trace))
 
 
-def test_a_crash() -> None:
-    """After 4 of 10 s, and once more after 9; the third attempt is whole."""
-    crashing = job("a", 0.0, "7g.40gb", 10.0, crashes=(0.4, 0.9))
-    done = simulate(trace(crashing, job("b", 1.0, "7g.40gb", 5.0), costs=NO_COSTS), "first-fit")
-    assert rows(done.log) == [
-        ("a", 0, "7g.40gb@0", 0.0, 4.0, "CRASHED"),
-        ("b", 0, "7g.40gb@0", 4.0, 9.0, "FINISHED"),
-        ("a", 0, "7g.40gb@0", 9.0, 18.0, "CRASHED"),
-        ("a", 0, "7g.40gb@0", 18.0, 28.0, "FINISHED"),
-    ]
-    assert (done.metrics.crashes, done.metrics.failures, done.metrics.lost) == (2, 0, pytest.approx(13 / 28))
-
-
 def test_an_outage() -> None:
     """The driver is about to create the instance of b; a has run for 2 of 5 s. Both begin anew on an empty GPU."""
     world = trace(job("a", 0.0, "4g.20gb", 5.0), job("b", 2.5, "3g.20gb", 5.0), costs=online_worlds.PLAIN_COSTS)
