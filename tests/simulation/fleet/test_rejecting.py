@@ -15,22 +15,6 @@ from mig_opt.simulation import Cluster, Policy, check_log
 NAMES = [policy.name for policy in methods("simulate") if policy.name != "planner"]
 
 
-def test_a_job_without_a_place_is_turned_away() -> None:
-    """b finds the GPU full; a ends in the moment in which c arrives."""
-    jobs = (job("a", 0.0, "7g.40gb", 5.0), job("b", 1.0, "1g.5gb", 5.0), job("c", 5.0, "4g.20gb", 5.0))
-    done = simulate(trace(*jobs, costs=NO_COSTS), "first-fit", reject=True)
-    assert (done.rejected, done.unfinished, done.reject) == (("b",), (), True)
-    assert done.log.rejected[1] == 1.0
-    metrics = done.metrics
-    assert (metrics.jobs, metrics.finished, metrics.rejected) == (3, 2, 1)
-    assert metrics.acceptance.jobs == 2 / 3
-    assert metrics.acceptance.slices == 11 / 12
-    assert metrics.acceptance.slice_seconds == 55 / 60
-    assert metrics.wait.most == 0
-    waited = simulate(trace(*jobs, costs=NO_COSTS), "first-fit")
-    assert (waited.rejected, waited.metrics.rejected, waited.metrics.acceptance.jobs) == ((), 0, 1.0)
-
-
 def test_jobs_of_one_moment_have_their_turn_after_one_that_is_turned_away() -> None:
     """A strict queue would let the 7g job hold up the 1g job behind it."""
     jobs = (job("a", 0.0, "1g.5gb", 50.0), job("b", 1.0, "7g.40gb", 5.0), job("c", 1.0, "1g.5gb", 5.0))
