@@ -176,6 +176,7 @@ def test_a_job_that_slurm_holds_since_the_disk_of_slurmd_is_full(nodes, tmp_path
         client = Client(nodes, tmp_path)
         process = client.start()
         until(lambda: client.journal.exists() and "silent" in client.kinds())
+        until(lambda: "held" in slurm.run("squeue", "-h", "-t", "PENDING", "-o", "%r"))
         job = slurm.run("squeue", "-h", "-t", "PENDING", "-o", "%i").strip()
         (spool / "filler").unlink()
         slurm.run("scontrol", "update", "NodeName=n1", "State=RESUME")
