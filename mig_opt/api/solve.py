@@ -17,7 +17,7 @@ from mig_opt.gpu.model import Placement
 from mig_opt.gpu.partitions import find_partition, wrong_partition
 from mig_opt.method.control import Control, call, run
 from mig_opt.method.options import RunKeywords, run_options
-from mig_opt.method.registry import AUTO, METHODS, get_method, methods
+from mig_opt.method.registry import AUTO, METHODS, Method, get_method, methods
 from mig_opt.method.result import Status
 from mig_opt.rules import wrong_type
 from mig_opt.validation import ViolationCode, validate
@@ -114,7 +114,7 @@ def solve(
         control.raise_bound(best_lower_bound(batch))
         needed = horizon.batch if found.all_sizes else horizon.in_reach
         if found.warm_start and not control.done:
-            call(far, needed, control)
+            _warm_start(far, needed, control, horizon)
         # Without a schedule a method has to look for one, however late it is.
         if not control.done and (control.plan is None or not (control.expired or met())):
             placements = find_partition(batch.kind(0), partition, batch.profile_set) if found.options else ()
@@ -146,6 +146,14 @@ def _uncounted_profiles(batch: Batch) -> Iterator[Problem]:
         if profile.max_count < len(profile.starts):
             rule = f"may have {profile.max_count} of {profile.name} at {len(profile.starts)} start slices"
             yield Problem("batch", f"{profile.gpu} {rule}, and no method counts them; leave starts out of its model")
+
+
+def _warm_start(far: Method, needed: Batch, control: Control[Schedule], horizon: Horizon) -> None:
+    """Report the horizon's schedule if it is as short as the bound, as FAR can take all of the time; else FAR's."""
+    if Ticks.within(horizon).meet(horizon.seconds, control.lower_bound):
+        control.report_plan(horizon.schedule)
+    else:
+        call(far, needed, control)
 
 
 def _starts(batch: Batch, initial: Schedule | None) -> list[Schedule]:

@@ -11,6 +11,7 @@ one is lost, but a model may only be asked for such schedules, and its bounds ho
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -330,18 +331,17 @@ class IntegerBatch:
 
         Interchangeable sets are ordered by area in it, and identical tasks by place.
         """
-        assignment = list(places)
+        area = [0] * len(self.places)
+        for task, at in enumerate(places):
+            area[at] += self.places[at].placement.profile.memory_slices * self.places[at].durations[task]
+        held = [*zip(area, range(len(area)), strict=True)]  # by place: the area there now, and its place at first
         for group in self.interchangeable:
-            area = [0] * len(self.places)
-            for task, at in enumerate(assignment):
-                area[at] += self.places[at].placement.profile.memory_slices * self.places[at].durations[task]
-            ranked = sorted(group, key=lambda members: -sum(area[at] for at in members))
-            moved = {
-                old: new
-                for before, after in zip(ranked, group, strict=True)
-                for old, new in zip(before, after, strict=True)
-            }
-            assignment = [moved.get(at, at) for at in assignment]
+            ranked = sorted(group, key=lambda members: -sum(held[at][0] for at in members))
+            moved = [held[at] for members in ranked for at in members]
+            for at, there in zip(itertools.chain(*group), moved, strict=True):
+                held[at] = there
+        now = {first: at for at, (_, first) in enumerate(held)}
+        assignment = [now[at] for at in places]
         for tasks in self.identical:
             for task, at in zip(tasks, sorted(assignment[task] for task in tasks), strict=True):
                 assignment[task] = at

@@ -108,7 +108,7 @@ def without_mig(gpu: GpuModel) -> GpuModel:
     if not gpu.mig:
         return gpu
     largest = gpu.profiles_of("base")[0]
-    whole = replace(largest, starts=largest.starts[:1], max_count=1)
+    whole = replace(largest, starts=(0,), max_count=1)
     none = OperationCosts({whole.compute_slices: 0.0}, {whole.compute_slices: 0.0}, "MIG is off")
     name, label = gpu.name + WITHOUT_MIG, gpu.label + WITHOUT_MIG
     return replace(gpu, name=name, label=label, profiles=(whole,), operation_costs=none, aliases=())

@@ -41,7 +41,6 @@ EXPORT void split_tasks(
     int64_t at_most, OF(sets) Table *work, OF(sets) Table *result);
 EXPORT void add_tasks(OF(1 << tasks) Table *table, OF(tasks) const Table *ticks, int64_t at_most);
 EXPORT void subset_sums(OF(tasks) const Table *amounts, OF(1 << tasks) Table *sums);
-EXPORT void long_subset_sums(OF(tasks) const Integers *amounts, OF(1 << tasks) Integers *sums);
 EXPORT int64_t sets_within(
     OF(tasks) const Integers *inside, OF(tasks) const Integers *around, OF(tasks) const Integers *beside,
     const int64_t room[3], OF(3 << tasks) Integers *work, OF(1 << tasks) Table *result);

@@ -169,7 +169,7 @@ EXPORT void subset_sums(const Table *amounts, Table *sums)
     }
 }
 
-VECTORISED EXPORT void long_subset_sums(const Integers *amounts, Integers *sums)
+VECTORISED static void long_subset_sums(const Integers *amounts, Integers *sums)
 {
     sums->at[0] = 0;
     for (int64_t task = 0; task < amounts->count; task++) {

@@ -53,8 +53,9 @@ def test_with_mig_off_only_the_whole_gpu_counts():
     assert measured.tasks[0].times == {4: 4.5}
     wide = dataclasses.replace(A30, name="wide", aliases=(), compute_slices=5, memory_slices=5)
     assert Batch(measured.tasks, pools=(Pool(wide, 1, mig=False),)).profiles()[0].name == "4g.24gb"
-    costs = OperationCosts({1: 0.1, 2: 0.1}, {1: 0.1, 2: 0.1})
-    halves = dataclasses.replace(A30, name="halves", aliases=(), profiles=A30.profiles[:4], operation_costs=costs)
+    late = dataclasses.replace(A30.profile("2g.12gb"), starts=(2,), max_count=1)
+    costs = OperationCosts({2: 0.1}, {2: 0.1})
+    halves = dataclasses.replace(A30, name="halves", aliases=(), profiles=(late,), operation_costs=costs)
     assert solve(Batch((Task("a", {2: 1.0}), Task("b", {2: 1.0})), pools=(Pool(halves, 1, mig=False),))).makespan == 2.0
     small = {"A30": {4: 5.0}, "A30 without MIG": {1: 4.5}}
     assert refused(Batch, (Task("a", small),), pools=(Pool(A30, 2, mig=False),)) == ["tasks[0].times"]

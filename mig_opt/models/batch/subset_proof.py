@@ -34,8 +34,9 @@ from mig_opt.batch.loads.tree import LoadTree, Node, clearing_ticks, least_weigh
 from mig_opt.models.batch.block_search import BlockSearch, M
 from mig_opt.native import loop
 
-MAX_TASKS_OF_TABLES = 22
-"""Number of tasks above which the tables would not fit into a few hundred megabytes."""
+MAX_TASKS_OF_TABLES, _MAX_ENTRIES = 22, 2**28
+"""Number of tasks above which the tables would not fit into a few hundred megabytes; and their entries, at most,
+one GiB: each GPU with something live has tables of its own."""
 
 _CASES_PER_CHUNK = 3 * 10**7
 """Cases that a thread looks at before it asks for the time: some hundredths of a second."""
@@ -64,7 +65,6 @@ Subsets = npt.NDArray[np.int32]
 _split_tasks = loop("split_tasks")
 _add_tasks = loop("add_tasks")
 _subset_sums = loop("subset_sums")
-_long_subset_sums = loop("long_subset_sums")
 _sets_within = loop("sets_within")
 
 
@@ -78,11 +78,15 @@ def prove_by_subsets(search: BlockSearch[M]) -> None:
     if len(problem.batch.tasks) > MAX_TASKS_OF_TABLES or not search.open:
         return
     tables = SubsetTables(problem, search.upper - 1)
-    work = tables.cases() / _CASES_PER_SECOND / control.workers
-    time = control.remaining
-    if work > (_MAX_CASES / _CASES_PER_SECOND if time is None else time * _TABLES_SHARE):
+    if tables.entries > _MAX_ENTRIES:
         return
-    control.spend(work)
+    time, total = control.remaining, 0
+    most = _MAX_CASES if time is None else time * _TABLES_SHARE * _CASES_PER_SECOND
+    for cases in tables.cases():
+        total += cases
+        if total > most * control.workers or control.expired:
+            return
+    control.spend(total / _CASES_PER_SECOND / control.workers)
     if not tables.fill(control.workers, lambda: control.expired):
         return
     if tables.least >= NEVER:
@@ -145,20 +149,26 @@ class SubsetTables:
         """Ticks below which no schedule ends; above the limit, if none is within it."""
         return int(self.spared[self.tree.nodes[-1].shape][-1])
 
-    def cases(self) -> int:
-        """Return the number of cases to look at; some 10^9 take a second."""
+    @property
+    def entries(self) -> int:
+        """Entries of all tables."""
+        return 2 * len(self._nodes) << self._count
+
+    def cases(self) -> Iterator[int]:
+        """Yield the number of cases to look at for each split; some 10^9 take a second."""
         sizes = self._sizes()
-        return sum(
-            int((np.int64(1) << sizes[self._worthwhile(shape)]).sum()) * (1 if self._saves_alike(shape) else 2)
-            for shape, indices in self._nodes.items()
-            if self.tree.nodes[indices[0]].kind == "split"
-        )
+        for shape, indices in self._nodes.items():
+            if self.tree.nodes[indices[0]].kind == "split":
+                both = 1 if self._saves_alike(shape) else 2
+                yield int((np.int64(1) << sizes[self._worthwhile(shape)]).sum()) * both
 
     def fill(self, workers: int, expired: Callable[[], bool]) -> bool:
         """Compute the tables by some threads; return whether they are complete, or ``expired`` came first."""
         with ThreadPoolExecutor(workers) as pool:
             for shape, indices in self._nodes.items():
                 node = self.tree.nodes[indices[0]]
+                if expired():
+                    return False
                 if node.kind == "leaf":
                     self.full[shape] = self.spared[shape] = np.full(1 << self._count, NEVER, np.int32)
                     self.full[shape][0] = 0
@@ -232,10 +242,9 @@ class SubsetTables:
         places = [self._problem.places[at] for at in self.tree.places_below(self._nodes[shape][0])]
         return len({place.destroy for place in places}) == 1 and all(place.free is None for place in places)
 
-    def _sizes(self) -> Integers:
+    def _sizes(self) -> Table:
         """Return the number of tasks in each subset."""
-        sizes: Integers = long_subset_sums(np.ones(self._count, np.int64))
-        return sizes
+        return subset_sums(np.ones(self._count, np.int32))
 
     def _chunks(self, subsets: Subsets) -> list[Subsets]:
         """Cut ``subsets`` into parts of about equal work."""
@@ -391,13 +400,6 @@ def subset_sums(amounts: Table) -> Table:
     """Return the sum of ``amounts`` over each subset, at most :data:`NEVER`."""
     sums = np.empty(1 << len(amounts), np.int32)
     _subset_sums(amounts, sums)
-    return sums
-
-
-def long_subset_sums(amounts: Integers) -> Integers:
-    """Return the sum of ``amounts`` over each subset; with 64 bits there is nothing to check, which saves time."""
-    sums = np.empty(1 << len(amounts), np.int64)
-    _long_subset_sums(amounts, sums)
     return sums
 
 

@@ -283,10 +283,10 @@ def _allowed(trace: Trace) -> list[list[Profile]]:
     job needs that profile.
     """
     found = [list(trace.whole_run_profiles(job)) for job in trace.jobs]
-    used = set(itertools.chain(*found))
+    used, plain = set(itertools.chain(*found)), trace.one_kind.profiles_of("double-memory")
     for at, job in enumerate(trace.jobs):
         if job.profile is None:
             least = {profile.compute_slices: profile.memory_gb for profile in found[at]}
-            larger = [p for p in used if p.memory_gb >= least.get(p.compute_slices, math.inf) and not p.attributes]
+            larger = [p for p in used if p.memory_gb >= least.get(p.compute_slices, math.inf) and p in plain]
             found[at] = sorted(larger, key=lambda profile: (profile.compute_slices, profile.memory_gb))
     return found

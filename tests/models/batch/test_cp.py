@@ -162,6 +162,11 @@ def test_there_is_a_schedule_however_short_the_time(n: int) -> None:
     assert 0.5 * result.makespan < result.lower_bound < result.makespan
 
 
+def test_where_each_task_has_a_gpu_of_its_own_no_time_is_needed() -> None:
+    batch = generate_batch(60, gpus=60, scaling="GoodScaling", times="NarrowTimes", seed=3)
+    assert solve(batch, time_limit=1e-3).status is Status.OPTIMAL
+
+
 @pytest.mark.usefixtures("block_model_only")
 @pytest.mark.parametrize(("seconds", "limit"), [(2.6, 10.0), (0.1, 0.3), (1e9, None)])
 def test_no_model_is_begun_that_takes_too_long_to_build(

@@ -112,10 +112,15 @@ def test_never_above_a_schedule_with_re_creations(chosen: Decisions) -> None:
     assert filled(problem, most).least <= most
 
 
-def test_it_ends_when_the_time_is_up() -> None:
-    batch = without_costs([{1: 3, 2: 2, 4: 1}] * 8, "A30")
-    tables = SubsetTables(IntegerBatch(batch), FAR_TOO_LONG)
+def test_it_ends_when_the_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    tables = SubsetTables(IntegerBatch(without_costs([{1: 3, 2: 2, 4: 1}] * 8, "A30")), FAR_TOO_LONG)
     assert not tables.fill(2, lambda: True)
+    counted = list[int]()
+    every = SubsetTables._worthwhile
+    monkeypatch.setattr(SubsetTables, "_worthwhile", lambda *given: counted.append(1) or every(*given))
+    control = Control[Schedule](RunOptions(time_limit=1e-4, deterministic=True))
+    prove_by_subsets(CpSearch(generate_batch(16, seed=1), control))
+    assert len(counted) == 1
 
 
 @given(

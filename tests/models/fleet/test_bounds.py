@@ -2,11 +2,9 @@
 
 import dataclasses
 import math
-import random
 from typing import Any
 
 import arrival_search
-import interval_model
 import pytest
 from documents import refused
 from hypothesis import HealthCheck, given, settings
@@ -17,6 +15,7 @@ from mig_opt import Job, OperationCosts, Pool, Schedule, generate_trace, get_gpu
 from mig_opt.fleet.bounds import trace_bounds
 from mig_opt.fleet.description import describe_trace
 from mig_opt.fleet.trace import Trace, batch_of
+from mig_opt.gpu.catalogue import add_gpu
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
 from mig_opt.models.fleet.arrivals import TraceGoal, best_schedule, seconds_of
@@ -71,15 +70,11 @@ def test_the_exact_model_finds_what_search_through_everything_finds(goal: TraceG
     assert found.objective == pytest.approx(arrival_search.least(trace, goal))
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_without_arrivals_it_is_the_makespan_of_the_batch(seed: int) -> None:
-    rng = random.Random(seed)
-    jobs = tuple(
-        Job(f"j{i}", 0.0, {size: rng.randint(5, 90) / 10 for size in A30.sizes if rng.random() < 0.8} or {1: 2.0})
-        for i in range(3)
-    )
-    trace = Trace(jobs, A30)
-    assert without_bounds(trace, "makespan").objective == pytest.approx(interval_model.optimum(batch_of(trace)))
+def test_profiles_with_attributes_are_plain_where_there_are_no_others() -> None:
+    media = dataclasses.replace(A30.profile("1g.6gb"), name="1g.6gb+me", attributes=("me",))
+    odd = add_gpu(dataclasses.replace(A30, name="media", aliases=(), profiles=(media, *A30.profiles[2:])))
+    trace = Trace((Job("a", 0.0, {1: 1.0, 4: 9.0}), Job("b", 0.0, {1: 1.0})), odd, 2)
+    assert trace_optimum(trace, workers=1).value == pytest.approx(1.11)
 
 
 @pytest.mark.deep
