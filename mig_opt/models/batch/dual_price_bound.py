@@ -216,11 +216,8 @@ class _ColumnGeneration:
         """Return the orders of most value of each group."""
         ranked = [at for at in np.argsort(-values, kind="stable").tolist() if left[at] and values[at] > 0]
         group = self._pricing.group
-        return [at for one in self._of_groups for at in [at for at in ranked if group[at] == one][:_MAX_NEW_COLUMNS]]
-
-    @property
-    def _of_groups(self) -> range:
-        return range(len(self._pricing.gpus))
+        groups = range(len(self._pricing.gpus))
+        return [at for one in groups for at in [at for at in ranked if group[at] == one][:_MAX_NEW_COLUMNS]]
 
     def best_patterns(self) -> list[tuple[int, tuple[int, ...]]]:
         """Return patterns without repetitions that fit well."""
@@ -228,7 +225,9 @@ class _ColumnGeneration:
         if master.solve(np.ones(len(self._pricing.group), np.bool_), ticks) is None:
             return []
         values = master.values_of_patterns(ticks)
-        most = [max((value for (at, _), value in values.items() if at == one), default=0.0) for one in self._of_groups]
+        most = [0.0] * len(self._pricing.gpus)
+        for (group, _), value in values.items():
+            most[group] = max(most[group], value)
         return [pattern for pattern, value in values.items() if value >= _VALUABLE * most[pattern[0]] > 0]
 
     def _set_target(self, ticks: int) -> None:

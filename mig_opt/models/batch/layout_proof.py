@@ -85,9 +85,10 @@ def prove_by_layouts(search: BlockSearch[M], bounded: BoundedLayouts, share: flo
     if len(search.problem.batch.tasks) > MAX_TASKS_OF_SETS or number_of_layouts(bounded.branches) > MAX_LAYOUTS:
         return
     bounded.end = search.control.end_of(share)
-    proof = _LayoutProof(search, bounded)
-    if not proof.possible:
+    layouts = bounded.layouts()
+    if layouts is None:
         return
+    proof = _LayoutProof(search, bounded, layouts)
     for effort in (
         _FOR_SOME if len(search.problem.batch.tasks) <= _MAX_TASKS_COARSE * len(search.problem.gpus) else _FOR_MANY
     ):
@@ -97,21 +98,15 @@ def prove_by_layouts(search: BlockSearch[M], bounded: BoundedLayouts, share: flo
 class _LayoutProof:
     """Proof by layouts within limits of time that grow."""
 
-    def __init__(self, search: BlockSearch[M], bounded: BoundedLayouts) -> None:
-        self._search, self._bounded = search, bounded
+    def __init__(self, search: BlockSearch[M], bounded: BoundedLayouts, layouts: Sequence[BoundedLayout]) -> None:
+        self._search, self._bounded, self._layouts = search, bounded, layouts
         self._decided: set[tuple[int, ...]] = set()
-        self._layouts = bounded.layouts()
         self._stopped = False
 
     @property
     def expired(self) -> bool:
         """True if the time is up."""
         return self._bounded.left() <= 0
-
-    @property
-    def possible(self) -> bool:
-        """True if the layouts are not too many."""
-        return self._layouts is not None
 
     def raise_lower(self, effort: _Effort) -> None:
         """Raise the bound step by step, as far as that takes no more than some effort."""
@@ -131,7 +126,7 @@ class _LayoutProof:
 
     def _work_through(self, at_most: int, effort: _Effort) -> bool:
         """Decide every assignment within some ticks; return False if that was not possible."""
-        within = [layout for layout in self._layouts or () if layout.lower <= at_most]
+        within = [layout for layout in self._layouts if layout.lower <= at_most]
         within.sort(key=lambda layout: layout.lower)
         for start in range(0, len(within), effort.priced_at_a_time):
             if not self._work_on(within[start : start + effort.priced_at_a_time], at_most, effort):

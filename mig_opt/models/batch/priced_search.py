@@ -87,9 +87,6 @@ class PricedSearch(Generic[M]):
     def _goes_on(self) -> bool:
         return not self._ended
 
-    def _over(self) -> bool:
-        return self._stopped or self._search.control.expired
-
     def _raise_bound(self) -> None:
         try:
             while not self._ended and not self._stopped:
@@ -123,11 +120,12 @@ class PricedSearch(Generic[M]):
     def _finer(self) -> bool:
         """Go on with a bound that tells more; return False if there is none."""
         assert self.dual_prices is not None
+        control = self._search.control
         bound: RisingBound | None = None
         if self._grains:
             bound = DualPriceBound(self._search, self.dual_prices, self._grains.pop(0))
         elif self._last is not None:
-            bound, self._last = self._last(self.dual_prices, self._over), None
+            bound, self._last = self._last(self.dual_prices, lambda: self._stopped or control.expired), None
         if bound is not None:
             self._bound = bound
         return bound is not None
