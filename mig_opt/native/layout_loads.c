@@ -4,6 +4,7 @@
 
 #include "arrays.h"
 #include "layout_nodes.h"
+#include "subsets.h"
 
 enum { WHOLE = 1 << 20 };
 
@@ -41,7 +42,7 @@ static int64_t weighted_loads(const IntegerRows *nodes, const TableRows *ticks, 
         int64_t lightest = INT64_MAX, best = -1;
         for (int64_t profile = 0; profile < profiles; profile++) {
             int64_t at = work->choice.at[profile], time = ticks->at[profile * tasks + task];
-            if (at >= 0 && time < NEVER_TICKS && work->least_weight.at[profile] * time < lightest)
+            if (at >= 0 && time < NEVER && work->least_weight.at[profile] * time < lightest)
                 lightest = work->least_weight.at[profile] * time, best = profile;
         }
         if (best < 0)

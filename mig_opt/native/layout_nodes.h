@@ -5,9 +5,6 @@
 enum { KIND, ONE, TWO, PROFILE, TICKS };
 enum { LEAF, STACK, SPLIT };
 
-/* As in mig_opt/batch/loads/subsets.py: longer than any schedule. */
-enum { NEVER_TICKS = (1 << 30) - 1 };
-
 /* Value of what cannot be; with any value of tasks it is still negative. Tasks of a set, at most. */
 enum { NO_VALUE = -(1 << 30), MOST_TASKS = 63 };
 

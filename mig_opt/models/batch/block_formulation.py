@@ -83,15 +83,6 @@ class Slots:
         """Return the lifetimes at a place that begin with a creation, by index."""
         return [slot for slot in self.of_place[at] if not self.lifetimes[slot].initial]
 
-    def choices(self, task: int, at_most: int) -> list[int]:
-        """Return the lifetimes in which ``task`` can run within ``at_most`` ticks, by index."""
-        places = self._problem.places
-        return [
-            slot
-            for slot, lifetime in enumerate(self.lifetimes)
-            if places[lifetime.place].durations.get(task, at_most + 1) <= at_most
-        ]
-
     def names(self) -> Iterator[str]:
         """Yield a name for each lifetime."""
         count: Counter[int] = Counter()
@@ -190,8 +181,11 @@ class BlockFormulation(ABC):
     def _assign(self, at_most: int) -> None:
         load: list[list[tuple[Variable, int]]] = [[] for _ in self.slots.lifetimes]
         for task, name in enumerate(distinct_names((task.name for task in self.problem.batch.tasks), _LONGEST_NAME)):
-            slots = self.slots.choices(task, at_most)
-            choices = {slot: self.rows.choice(f"run_{name}_on_{self._names[slot]}") for slot in slots}
+            choices = {
+                slot: self.rows.choice(f"run_{name}_on_{self._names[slot]}")
+                for slot in range(len(load))
+                if self._place(slot).durations.get(task, at_most + 1) <= at_most
+            }
             for slot, choice in choices.items():
                 load[slot].append((choice, self._place(slot).durations[task]))
             self.rows.exactly_one(f"once_{name}", list(choices.values()))

@@ -139,8 +139,8 @@ class DualPriceBound(Generic[M]):
         self._pricing.set_dual_prices(generation.best_prices)
         alone = DualBound(self._pricing, 0, bound.most)
         alone.update()
-        found = generation.master.found
-        return DualPrices(self._groups, generation.best_prices, patterns, bound.out, found, alone.ticks)
+        columns = list(generation.master.columns.values())
+        return DualPrices(self._groups, generation.best_prices, patterns, bound.out, columns, alone.ticks)
 
 
 def raise_bound_by_dual_prices(
@@ -242,12 +242,7 @@ class _MasterProblem:
     def __init__(self, pricing: GpuPricing) -> None:
         self._pricing = pricing
         self._program = CoveringProgram(pricing.rows, pricing.gpus.tolist())
-        self._columns: dict[tuple[Pattern, int], Column] = {}
-
-    @property
-    def found(self) -> list[Column]:
-        """All columns."""
-        return list(self._columns.values())
+        self.columns: dict[tuple[Pattern, int], Column] = {}
 
     @property
     def dual_prices(self) -> Reals:
@@ -257,20 +252,20 @@ class _MasterProblem:
     def add(self, found: Sequence[Column]) -> bool:
         """Add columns; return True if any of them is new."""
         columns = {(self._pricing.pattern(*column), column[1]): column for column in found}
-        self._columns = columns | self._columns
+        self.columns = columns | self.columns
         covered = {key: self._pricing.covered(*key) for key in columns}
         return self._program.add(covered, [int(self._pricing.group[order]) for _, order in columns])
 
     def solve(self, left: npt.NDArray[np.bool_], ticks: int) -> float | None:
         """Find the fewest GPUs with orders that are ``left``, within a makespan; return None if the solver fails."""
         within = self._pricing.ticks_within
-        self._program.use({key: bool(left[key[1]]) and within(*key) <= ticks for key in self._columns})
+        self._program.use({key: bool(left[key[1]]) and within(*key) <= ticks for key in self.columns})
         return self._program.solve()
 
     def values_of_patterns(self, ticks: int) -> dict[tuple[int, tuple[int, ...]], float]:
         """Return the value of each pattern without repetitions that a GPU of a group can run within a makespan."""
         return {
             (int(self._pricing.group[order]), pattern.tasks): float(self.dual_prices[list(pattern.tasks)].sum())
-            for pattern, order in self._columns
+            for pattern, order in self.columns
             if self._pricing.ticks_within(pattern, order) <= ticks and len(set(pattern.tasks)) == len(pattern.tasks)
         }

@@ -13,9 +13,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from load_paths import LongestPaths, image
 from strategies import Decisions, batches, decisions, realistic_batches, tiny_batches, whole_seconds
-from whole_problems import whole_problem
 
-from mig_opt import Batch, LiveInstance, OperationCosts, Schedule, Status, Task, generate_batch, get_gpu, solve
+from mig_opt import Batch, OperationCosts, Schedule, Status, Task, generate_batch, get_gpu, solve
 from mig_opt.batch.integer_batch import IntegerBatch, equal_within_resolution
 from mig_opt.batch.loads.subsets import NEVER
 from mig_opt.batch.timing import nested_schedule, timed_schedule
@@ -38,24 +37,6 @@ def without_costs(times: list[dict[int, float]], gpu: str) -> Batch:
     model = get_gpu(gpu)
     tasks = tuple(Task(f"t{at}", {size: float(time) for size, time in row.items()}) for at, row in enumerate(times))
     return Batch(tasks, model, operations=OperationCosts.zero(model))
-
-
-def room(initial: tuple[LiveInstance, ...], *, parallel: bool = False, sizes: tuple[int, ...] = (4,)) -> int:
-    """Return the least length, in hundredths of a second, of a task of 3 s with live instances."""
-    batch = Batch((Task("a", dict.fromkeys(sizes, 3.0)),), A30, initial=initial, parallel_operations=parallel)
-    return filled(whole_problem(batch), FAR_TOO_LONG).least
-
-
-def ones(*free: float) -> tuple[LiveInstance, ...]:
-    return tuple(LiveInstance(0, "1g.6gb", at, seconds) for at, seconds in enumerate(free))
-
-
-def test_live_instances_make_room_one_after_the_other() -> None:
-    # One of each pair of neighbours goes last, and the other one waits for that.
-    assert room(ones(5.0, 5.0)) == 500 + 20 + 13 + 300
-    assert room(ones(5.0, 5.0, 5.0, 5.0)) == 500 + 30 + 13 + 300
-    assert room(ones(5.0, 4.0, 4.0, 4.0)) == 500 + 10 + 13 + 300
-    assert room(ones(5.0, 5.0, 5.0, 5.0), parallel=True) == 500 + 10 + 13 + 300
 
 
 def agree(problem: IntegerBatch, least: int) -> None:
@@ -173,11 +154,6 @@ def test_the_block_model_as_a_whole_finds_the_same_optimum(batch: Batch) -> None
     CpSearch(batch, one).run()
     assert one.objective == pytest.approx(two.objective, rel=2e-6, abs=2e-9)
     assert max(one.lower_bound, two.lower_bound) <= min(one.objective, two.objective) * (1 + 1e-9) + 2e-9
-
-
-@pytest.mark.parametrize("n", [13, 15])
-def test_some_more_tasks_are_proven(n: int) -> None:
-    assert solve(generate_batch(n, gpu="A30", seed=n), workers=2).status is Status.OPTIMAL
 
 
 SAME = Batch(tuple(Task(f"t{at}", {1: 4.0, 2: 2.5, 4: 1.5}) for at in range(13)), A30)
