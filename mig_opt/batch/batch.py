@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from mig_opt.batch.kinds import (
+    OnKinds,
     kinds_of,
     named_tables,
     no_costs,
     profile_set_of,
     settled_costs,
     times_on,
-    usual_costs,
 )
 from mig_opt.batch.problems import (
     NO_COUNT,
@@ -110,8 +110,7 @@ class Task:
         """Return the seconds on an instance of ``profile``, or None if the task cannot run there."""
         if self.memory_gb is not None and self.memory_gb > profile.memory_gb:
             return None
-        found: float | None = self.times.get(profile.compute_slices)
-        return self._by_kind(profile) if found is None else found
+        return self.profiled(profile)
 
     def profiled(self, profile: Profile) -> float | None:
         """Return the seconds on an instance of ``profile`` if its memory is enough; None if they are not known."""
@@ -120,8 +119,7 @@ class Task:
 
     def seconds(self, profile: Profile) -> float:
         """Return the seconds on an instance of ``profile``, where the task can run."""
-        found: float | None = self.times.get(profile.compute_slices)
-        return self._by_kind(profile) or 0.0 if found is None else found
+        return self.profiled(profile) or 0.0
 
     def _by_kind(self, profile: Profile) -> float | None:
         times: Mapping[Any, Any] = self.times
@@ -165,7 +163,7 @@ class LiveInstance:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch(Shown):
+class Batch(OnKinds, Shown):
     """Tasks to be run on MIG GPUs so that the last one ends as early as possible.
 
     Attributes
@@ -273,22 +271,9 @@ class Batch(Shown):
         yield from total_problems(tasks, self.operations, initial)
         yield from device_problems(self.devices or (), gpus)
 
-    def kind(self, gpu: int) -> GpuModel:
-        """Return the kind of the GPU of that number."""
-        return self.gpu or next(kind for kind, gpus in self.kinds.items() if gpu in gpus)
-
-    def has_mig(self, gpu: int) -> bool:
-        """Return True if MIG is on at the GPU of that number."""
-        return self.kind(gpu).mig
-
     def placement(self, located: Located) -> Placement:
         """Return the placement of an instance, or of an entry of a plan, on its GPU."""
         return self.kind(located.gpu).placement(located.profile, located.start)
-
-    @property
-    def label(self) -> str:
-        """Number and kind of the GPUs in words."""
-        return " + ".join(f"{len(gpus)} x {kind.name}" for kind, gpus in self.kinds.items())
 
     @property
     def kind_names(self) -> str:
@@ -384,11 +369,6 @@ class Batch(Shown):
             kind = self.kind(live.gpu)
             initial.append(dataclasses.replace(live, gpu=live.gpu - self.kinds[kind].start + first[kind]))
         return self.replace(pools=tuple(pools), initial=tuple(initial))
-
-    @property
-    def usual_operations(self) -> bool:
-        """True if the costs of operations are the GPUs' own tables."""
-        return usual_costs(self.operations, tuple(self.kinds))
 
     def cost_free(self) -> Batch:
         """Return the batch with creations and destructions that take no time.

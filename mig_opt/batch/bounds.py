@@ -138,7 +138,8 @@ class _Measured:
 
     def ready(self) -> dict[Profile, int]:
         """Return for each profile the tick before which nothing runs on an instance of it, wherever it is."""
-        ready = {profile: ticks for kind in self.idle if self.idle[kind] for profile, ticks in self._creations(kind)}
+        idle = (kind for kind, gpus in self.idle.items() if gpus)
+        ready = {profile: self.create[profile] for kind in idle for profile in kind.profiles}
         for kind, live in self.live:
             for placement in kind.placements(self.batch.profile_set):
                 profile = placement.profile
@@ -148,9 +149,6 @@ class _Measured:
                 begin = there[0] if there else self.create[profile] + cleared
                 ready[profile] = min(begin, ready.get(profile, begin))
         return ready
-
-    def _creations(self, kind: GpuModel) -> Iterator[tuple[Profile, int]]:
-        return ((profile, self.create[profile]) for profile in kind.profiles)
 
     def begins(self) -> Iterator[tuple[tuple[GpuModel, int], int, int]]:
         """Yield memory slices with the tick before which nothing runs there, and on how many GPUs that is so."""

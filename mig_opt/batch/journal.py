@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -52,7 +52,7 @@ EventKind = Literal[
     "undo",
     "end",
 ]
-"""InstanceTypes of events.
+"""Kinds of events.
 
 ``begin``, ``resume``, ``stop`` (by Ctrl-C), ``undo`` and ``end`` are of the execution; ``silent`` (nothing has been
 heard of it for a while) and ``heard`` are of a node; ``found`` (it exists from the beginning), ``create``,
@@ -364,10 +364,6 @@ class Journal:
         profile = self.batch.placement(self.lifetimes[instance]).profile
         return profile.gpu, profile.compute_slices
 
-    def size(self, instance: int) -> int:
-        """Return the compute slices of an instance."""
-        return self._size(instance)[1]
-
     def measured_batch(self) -> Batch:
         """Return the batch with the times and operation costs that were measured, for the next plan."""
         return self._batch(self.costs())
@@ -416,8 +412,3 @@ class Journal:
     def _initially(self, instance: int, live: LiveInstance) -> bool:
         each = self.lifetimes[instance]
         return each.initial and each.location == (live.gpu, live.profile, live.start)
-
-
-def latest(events: Iterable[Event], kinds: Sequence[EventKind]) -> Event | None:
-    """Return the last event of one of these kinds."""
-    return next((event for event in reversed(list(events)) if event.kind in kinds), None)

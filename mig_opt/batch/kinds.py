@@ -91,10 +91,33 @@ def settled_costs(costs: OperationCosts | None, kinds: Sequence[GpuModel]) -> Op
     return joined_costs(own)
 
 
-def usual_costs(costs: OperationCosts, kinds: Sequence[GpuModel]) -> bool:
-    """Return True if the costs of operations are the GPUs' own tables."""
-    usual = joined_costs({kind: kind.operation_costs for kind in kinds})
-    return costs == usual if len(kinds) == 1 else (costs.create, costs.destroy) == (usual.create, usual.destroy)
+class OnKinds:
+    """Problem on GPUs of one kind or several, which are numbered through their kinds."""
+
+    __slots__ = ()
+    gpu: GpuModel | None
+    operations: OperationCosts
+    kinds: Mapping[GpuModel, range]
+
+    @property
+    def label(self) -> str:
+        """Number and kind of the GPUs in words."""
+        return " + ".join(f"{len(gpus)} x {kind.name}" for kind, gpus in self.kinds.items())
+
+    @property
+    def usual_operations(self) -> bool:
+        """True if the costs of operations are the GPUs' own tables."""
+        usual = joined_costs({kind: kind.operation_costs for kind in self.kinds})
+        costs = self.operations
+        return costs == usual if self.gpu else (costs.create, costs.destroy) == (usual.create, usual.destroy)
+
+    def kind(self, gpu: int) -> GpuModel:
+        """Return the kind of the GPU of that number."""
+        return self.gpu or next(kind for kind, gpus in self.kinds.items() if gpu in gpus)
+
+    def has_mig(self, gpu: int) -> bool:
+        """Return True if MIG is on at the GPU of that number."""
+        return self.kind(gpu).mig
 
 
 def no_costs(kinds: Iterable[GpuModel]) -> OperationCosts:

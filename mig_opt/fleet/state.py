@@ -273,7 +273,7 @@ class FleetState:
 
         def stays(held: HeldInstance) -> bool:
             there = self.kind(held.gpu).placement(held.profile, held.start)
-            return not held.idle or not any(there == one or there.excludes(one) for one in needed.get(held.gpu, ()))
+            return not held.idle or not any(there.excludes(one) for one in needed.get(held.gpu, ()))
 
         return dataclasses.replace(self, instances=tuple(filter(stays, self.instances)))
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Annotated, NamedTuple
 
 from mig_opt.batch.batch import Batch, Task
-from mig_opt.batch.kinds import kinds_of, settled_costs, usual_costs
+from mig_opt.batch.kinds import OnKinds, kinds_of, settled_costs
 from mig_opt.batch.problems import NO_COUNT, NO_GPU, costs_problems, gpus_problems, repeated_names
 from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.fleet.job import Job, has_room, job_problems, profiles_on, whole_run_profiles_on
@@ -64,7 +64,7 @@ class TracePart(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Trace:
+class Trace(OnKinds):
     """Jobs that arrive over time at a fleet of MIG GPUs.
 
     Attributes
@@ -148,24 +148,6 @@ class Trace:
         if self.gpu is None:
             raise InputError([Problem("pools", "are of several kinds of GPUs; this is for traces of one kind")])
         return self.gpu
-
-    @property
-    def label(self) -> str:
-        """Number and kind of the GPUs in words."""
-        return " + ".join(f"{len(gpus)} x {kind.name}" for kind, gpus in self.kinds.items())
-
-    @property
-    def usual_operations(self) -> bool:
-        """True if the costs of operations are the GPUs' own tables."""
-        return usual_costs(self.operations, tuple(self.kinds))
-
-    def kind(self, gpu: int) -> GpuModel:
-        """Return the kind of the GPU of that number."""
-        return self.gpu or next(kind for kind, gpus in self.kinds.items() if gpu in gpus)
-
-    def has_mig(self, gpu: int) -> bool:
-        """Return True if MIG is on at the GPU of that number."""
-        return self.kind(gpu).mig
 
     def parts(self) -> tuple[TracePart, ...]:
         """Return a trace for each kind of GPU, with the jobs that it can run from begin to end; none without such jobs.

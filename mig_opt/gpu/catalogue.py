@@ -32,7 +32,7 @@ def catalogue() -> tuple[GpuModel, ...]:
             Profile(**{**profile, "starts": tuple(profile["starts"]), "attributes": tuple(profile["attributes"])})
             for profile in entry["profiles"]
         )
-        known = costs.get(entry["operation_costs"]) or _assumed(costs["H100"], profiles, entry["name"])
+        known = costs.get(entry["operation_costs"]) or assumed_costs(profiles, entry["name"], costs["H100"])
         models.append(GpuModel(**{**entry, "profiles": profiles, "operation_costs": known}))
     return tuple(models)
 
@@ -48,8 +48,18 @@ def gpu_noting(gpu: str | GpuModel, problems: list[Problem]) -> GpuModel | None:
         return None
 
 
-def _assumed(costs: OperationCosts, profiles: Iterable[Profile], gpu: str) -> OperationCosts:
-    """Return costs of another GPU; of a size that it does not have those of the next larger one, or the last."""
+def assumed_costs(profiles: Iterable[Profile], gpu: str, costs: OperationCosts | None = None) -> OperationCosts:
+    """Return operation costs for a GPU that nobody has measured: those of an H100, marked as assumed.
+
+    Of a size that an H100 does not have, those of the next larger one or the last.
+
+    Examples
+    --------
+    >>> costs = assumed_costs(get_gpu("H100").profiles, "H400")
+    >>> costs.create[1], costs.assumed, costs.source.partition("; ")[2]
+    (0.16, True, 'assumed for H400, which nobody has measured')
+    """
+    costs = costs or get_gpu("H100").operation_costs
     nearest_to = {
         profile.compute_slices: min(
             (size for size in costs.create if size >= profile.compute_slices), default=max(costs.create)
@@ -63,18 +73,6 @@ def _assumed(costs: OperationCosts, profiles: Iterable[Profile], gpu: str) -> Op
         f"{costs.source}; assumed for {gpu}, which nobody has measured{', ' * bool(other)}{', '.join(other)}",
         assumed=True,
     )
-
-
-def assumed_costs(profiles: Iterable[Profile], gpu: str) -> OperationCosts:
-    """Return operation costs for a GPU that nobody has measured: those of an H100, marked as assumed.
-
-    Examples
-    --------
-    >>> costs = assumed_costs(get_gpu("H100").profiles, "H400")
-    >>> costs.create[1], costs.assumed, costs.source.partition("; ")[2]
-    (0.16, True, 'assumed for H400, which nobody has measured')
-    """
-    return _assumed(get_gpu("H100").operation_costs, profiles, gpu)
 
 
 @cache

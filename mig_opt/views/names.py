@@ -45,18 +45,14 @@ class Names:
                 unnamed = [box for box in group.boxes if not self.write(box, group.role) and box.number]
                 if group.unkeyed and unnamed:
                     signs[group.unkeyed] = sign("none")
-                elif unnamed:
-                    self.explain(unnamed)
+                    continue
+                for box in unnamed:
+                    wording = f"{box.number} {elide(box.label, _LONGEST)}"
+                    self.missing.append((int(box.number.removeprefix("#")), box.colour, wording))
         for group in groups:
             if group.role == "instance":
                 self.write_tags(group.boxes, labels)
         return signs
-
-    def explain(self, boxes: Sequence[Box]) -> None:
-        """Let the key say which names belong to the numbers."""
-        for box in boxes:
-            wording = f"{box.number} {elide(box.label, _LONGEST)}"
-            self.missing.append((int(box.number.removeprefix("#")), box.colour, wording))
 
     def room(self, box: Box, padding: float) -> tuple[float, float]:
         """Return the width and height, in points, that a name has in a box."""

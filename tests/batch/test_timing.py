@@ -148,12 +148,6 @@ def test_an_operation_that_has_to_wait_does_not_hold_up_the_driver() -> None:
     assert found == [("c", "2g", 0.0), ("c", "1g", 0.12), ("d", "2g", 3.12), ("d", "1g", 4.23), ("c", "4g", 4.33)]
 
 
-def test_the_shapes_of_a_sequence_may_return() -> None:
-    planned = instances(("1g.6gb", 0, "right"), ("4g.24gb", 0, "big"), ("1g.6gb", 0, "left"))
-    # 0.11 + 4 + 0.1 + 0.13 + 2 + 0.1 + 0.11 + 5
-    assert sequenced_schedule(tiny.BATCH, planned).makespan == 11.55
-
-
 @given(decisions())
 def test_any_sequence_has_a_schedule_that_is_valid(decided: Decisions) -> None:
     """Instances come and go in any order; what is destroyed without need stays."""

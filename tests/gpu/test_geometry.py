@@ -1,6 +1,5 @@
 """Tables of a GPU and its partition state machine: states, placements, fragmentation, reach, against enumeration."""
 
-import itertools
 from fractions import Fraction
 from functools import cache
 
@@ -99,14 +98,6 @@ def test_the_machine_of_an_a100() -> None:
     assert all(machine.in_degree(state) == len(state) for state in machine)
     for one, two, data in machine.edges(data=True):
         assert set(two) - set(one) == {data["placement"]}
-
-
-def test_what_can_be_reached_is_what_contains_the_state() -> None:
-    for state in itertools.islice(A100.placed_states(), 0, None, 23):
-        reached = reachable_configurations(A100, state)
-        assert {frozenset(final) for final in reached} == {
-            final for final in finals_by_force(A100) if final.issuperset(state)
-        }
 
 
 def test_instances_that_are_not_counted_take_up_room() -> None:

@@ -100,8 +100,3 @@ def test_packing_places_everything_on_as_few_gpus_as_the_weights_allow(data: st.
     for placements in packed:
         assert placements
         assert not any(one.conflicts(two) for index, one in enumerate(placements) for two in placements[index + 1 :])
-
-
-def test_thousands_of_instances_are_packed_at_once() -> None:
-    counts = (100, 300, 500, 2000, 7000)
-    assert len(packer(A100).pack(counts)) == packer(A100).gpus_for(counts)

@@ -90,8 +90,7 @@ def schedule_scene(batch: Batch, schedule: Schedule, lower_bound: float | None =
     >>> plot(batch, Schedule((Run("a", 0, "4g.24gb", 0, begin=0.13, end=2.13),))).axes[0].get_xlabel()
     'time in seconds'
     """
-    problems = list(schedule_problems(batch, schedule, lower_bound))
-    raise_any(problems)
+    raise_any(schedule_problems(batch, schedule, lower_bound))
     title = batch_title(batch, f"makespan {spell_seconds(schedule.makespan)}")
     rules = [second_rule("makespan", schedule.makespan, "makespan", INK, dashed=False)]
     if lower_bound is not None:
@@ -125,8 +124,7 @@ def execution_scene(batch: Batch, plan: Schedule, measured: Schedule) -> Scene:
     InputError
         As :func:`schedule_scene`.
     """
-    problems = [*schedule_problems(batch, plan, None), *schedule_problems(batch, measured, None)]
-    raise_any(problems)
+    raise_any([*schedule_problems(batch, plan, None), *schedule_problems(batch, measured, None)])
     spelled = (spell_seconds(each.makespan) for each in (plan, measured))
     title = " · ".join(filter(None, [batch.name, "planned {}, measured {}".format(*spelled)]))
     below = [dataclasses.replace(live, gpu=live.gpu + batch.gpus) for live in batch.initial]
