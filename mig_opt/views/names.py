@@ -122,6 +122,7 @@ class Names:
         """Write the labels into the corners of boxes, where that leaves the names alone."""
         taken = [self.sheet.bounds(label).padded(FINE / 72) for label in labels]
         style: dict[str, Any] = {"fontsize": _TAG_FONT, "color": INK, "va": "top", "textcoords": "offset points"}
+        style["parse_math"] = False
         for box in boxes:
             place = self.panel.place_of(box)
             assert place is not None

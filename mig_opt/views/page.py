@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import importlib.resources
 import json
+import re
 import string
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -18,6 +19,7 @@ from bokeh.models import (
     FixedTicker,
     HoverTool,
     NumeralTickFormatter,
+    PlainText,
     Range1d,
     WheelZoomTool,
 )
@@ -36,6 +38,8 @@ _MOST_NOTED = 24  # lines about colours up to which they stand above the picture
 _FONT = "Helvetica, Arial, sans-serif"
 _HINT = """<div style="font: 12px/1.45 {font}; max-width: 28em"><b>@head</b>
 <div style="white-space: pre-line">@facts</div></div>"""
+_FORMULA = re.compile(r"\$\$|\\[(\[]")
+_MARKUP = re.compile(r"[&<>]|[@$](?![xy]\{)")  # characters of a text that a hint would not show
 _PIXELS = 1.3  # pixels for each point of an image
 _WHEELS = {"": "xwheel_zoom", "x": "xwheel_zoom", "y": "ywheel_zoom", "both": "wheel_zoom"}
 _HATCHED = {"fill_color": "white", "hatch_pattern": "right_diagonal_line", "hatch_color": LINES, "line_color": LINES}
@@ -73,8 +77,8 @@ def compose_page(scene: Scene) -> str:
         title=html.escape(scene.title),
         notes=lines and f"<ul>\n{lines}\n</ul>",
         library=next(script for script in library if "Bokeh" in script),
-        # Within a script only this sequence would end it.
-        item=json.dumps(item, ensure_ascii=False).replace("</", "<\\/"),
+        # Within a script only these would end it, or hide its end.
+        item=json.dumps(item, ensure_ascii=False).replace("</", "<\\/").replace("<!--", "<\\u0021--"),
     )
 
 
@@ -131,7 +135,7 @@ def _drawing(panel: Panel, ranges: dict[int, Any]) -> Any:
     drawing.toolbar.active_scroll = next(tool for tool in drawing.tools if isinstance(tool, WheelZoomTool))
     drawing.outline_line_color = None
     heading = panel.heading.replace(" · ", "\n", 1)  # a longer line would be cut in a narrow window
-    drawing.title.update(text=heading, text_font=_FONT, text_font_size="12px", text_color=INK)
+    drawing.title.update(text=_no_formula(heading), text_font=_FONT, text_font_size="12px", text_color=INK)
     lines, texts = ("axis_line", "major_tick_line"), ("major_label_text", "axis_label_text")
     inks = {f"{part}_color": INK for part in (*lines, *texts)} | {f"{part}_font": _FONT for part in texts}
     for axis in (*drawing.xaxis, *drawing.yaxis):
@@ -163,7 +167,12 @@ def _range(axis: Axis) -> Any:
 
 def _set_ticks(axis: Any, ticks: dict[float, str]) -> None:
     axis.ticker = FixedTicker(ticks=list(ticks))
-    axis.major_label_overrides = ticks
+    axis.major_label_overrides = {at: _no_formula(text) for at, text in ticks.items()}
+
+
+def _no_formula(text: str) -> Any:
+    """Return a text that bokeh takes for no formula, whatever is in it."""
+    return PlainText(text=text) if _FORMULA.search(text) else text
 
 
 def _dress_rows(drawing: Any, rows: Rows) -> None:
@@ -202,7 +211,9 @@ def _add(drawing: Any, mark: Mark, above: Sequence[Mark]) -> None:
             if mark.dashes:
                 style["line_dash"] = [round(2 * length) for length in mark.dashes]
             draw = partial(drawing.step, mode="after") if mark.steps else drawing.line
-            _add_hover(drawing, draw("x", "y", source=source, **style), mark.hover)
+            # A hint is markup with fields: all else in it is to stand there as it is.
+            words = [(name, _MARKUP.sub(lambda found: f"&#{ord(found[0])};", text)) for name, text in mark.hover]
+            _add_hover(drawing, draw("x", "y", source=source, **style), words)
         case Area():
             _add_boxes(drawing, _area_boxes(mark), "idle", legend)
         case Dots():

@@ -233,7 +233,7 @@ class PanelImage:
                 # Turned by a right angle, it has to fit beside the rows: a letter is some 0.65 of its size wide.
                 room = 72 * rows.unit * rows.size / (0.65 * max(map(len, labels[0].splitlines())))
                 size = min(9.0, 15 * rows.unit * rows.size, room)
-                axes.set_ylabel(labels[0], color=INK, fontsize=size, fontweight="bold", va="center")
+                axes.set_ylabel(labels[0], color=INK, fontsize=size, fontweight="bold", va="center", parse_math=False)
                 axes.yaxis.set_label_coords(-0.75 / self.sheet.panel_width, 0.5)
             return
         middles = [position * rows.step + rows.size / 2 for position in range(len(group))]

@@ -20,13 +20,16 @@ def bokeh():
 
 @needs_bokeh
 def test_titles_and_names_are_no_markup(tmp_path):
-    batch, schedule = top_down("A30", ["</script><img src=x>"])
+    batch, schedule = top_down("A30", ["</script><img src=x>", "<!--<script>", "$$x$$"])
     plot(batch, schedule, to=tmp_path / "plan.html", title="<b>&</b>")
     page = (tmp_path / "plan.html").read_text(encoding="utf-8")
     assert page.count("&lt;b&gt;&amp;&lt;/b&gt;") == 2
     assert "<b>&" not in page
     assert r'"<\/script><img src=x>"' in page
     assert "</script><img" not in page
+    assert "<!--<script" not in page
+    plot(batch, to=tmp_path / "tasks.html")  # a text by itself is a formula
+    assert '"attributes": {"text": "$$x$$"}' in (tmp_path / "tasks.html").read_text("utf-8")
 
 
 def test_a_missing_bokeh_is_named_with_its_mend(tmp_path, monkeypatch):

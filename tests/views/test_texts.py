@@ -1,5 +1,6 @@
 """Texts and colours of charts: every name can be read, and every task told from others."""
 
+import dataclasses
 import math
 import warnings
 from itertools import combinations
@@ -11,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
-from mig_opt import Batch, Run, Schedule, Task, get_gpu
+from mig_opt import Batch, Run, Schedule, Task, get_gpu, solve
+from mig_opt.gpu.devices import Device
 from mig_opt.views import plot, texts
 
 
@@ -70,6 +72,10 @@ def test_names_are_text_not_commands(tmp_path):
         plot(batch, Schedule(tuple(runs)), to=tmp_path / "odd.svg")
     assert {"_hidden (slice 0, at 30 s)", r"$\frac{1}{$ (slice 0, at 31 s)"} <= set(key(figure))
     assert artists(plot(batch, Schedule(tuple(wide))), "label:")["label:a b c"].get_text() == "a b c"
+    profiles = tuple(dataclasses.replace(each, name=f"${each.name}^$") for each in batch.gpu.profiles)
+    own = dataclasses.replace(batch.gpu, name="own", aliases=(), profiles=profiles)
+    two = Batch((Task("a", {4: 4.0}),), own, 2, devices=(Device(0, "$a^$"), Device(1)))
+    plot(two, solve(two).schedule, to=tmp_path / "odd.svg")
 
 
 @given(st.text("ab1-_/. ", min_size=1, max_size=40), st.integers(1, 4))

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from mig_opt.batch.batch import Batch, LiveInstance
-from mig_opt.batch.schedule import Lifetime, Operation, Run, Schedule, lifetimes, wrong_types
+from mig_opt.batch.schedule import Lifetime, Operation, Run, Schedule, lifetimes, on_gpus, wrong_types
 from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.gpu.devices import gpu_name
 from mig_opt.views.scene import Box, Boxes, Mark, Panel, Rows, Rule, Scene, second_rule, seconds_axis
@@ -128,9 +128,8 @@ def execution_scene(batch: Batch, plan: Schedule, measured: Schedule) -> Scene:
     spelled = (spell_seconds(each.makespan) for each in (plan, measured))
     title = " · ".join(filter(None, [batch.name, "planned {}, measured {}".format(*spelled)]))
     below = [dataclasses.replace(live, gpu=live.gpu + batch.gpus) for live in batch.initial]
-    runs = [dataclasses.replace(run, gpu=run.gpu + batch.gpus) for run in measured.runs]
-    operations = [dataclasses.replace(each, gpu=each.gpu + batch.gpus) for each in measured.operations or ()]
-    both = Schedule((*plan.runs, *runs), (*(plan.operations or ()), *operations))
+    lower = on_gpus(measured, {gpu: gpu + batch.gpus for gpu in range(batch.gpus)})
+    both = Schedule((*plan.runs, *lower.runs), (*(plan.operations or ()), *(lower.operations or ())))
     names = [
         f"{word} {_name(batch, gpu)}" if batch.gpus > 1 else word
         for word in ("plan", "measured")

@@ -170,12 +170,16 @@ def simulation(services: int) -> RequestSimulation:
     return RequestSimulation(tuple(map(service, range(services))), (), "poisson", "least-work", 10.0, 1.0, 0, 0.1)
 
 
-def test_many_services_are_cut_and_those_without_requests_drawn():
+def test_many_services_are_cut_and_those_without_requests_drawn(tmp_path):
     figure = plot(simulation(30))
     assert len([line for line in figure.axes[0].lines if str(line.get_gid()).startswith("service:")]) == 20
     assert any("10 more not drawn" in text.get_text() for text in figure.findobj(Text))
     idle = dataclasses.replace(simulation(1).services[0], requests=0, late=0, late_share=0.0, bins=())
     assert plot(dataclasses.replace(simulation(1), services=(idle,)))
+    pytest.importorskip("bokeh", reason="draws the pages; the extra html has it")
+    odd = dataclasses.replace(simulation(1), services=(dataclasses.replace(idle, name="<i>@x $y"),))
+    plot(odd, to=tmp_path / "odd.html")
+    assert "&#60;i&#62;&#64;x &#36;y" in (tmp_path / "odd.html").read_text("utf-8")
 
 
 def test_a_gpu_with_fewer_memory_slices_than_compute_slices(monkeypatch):
