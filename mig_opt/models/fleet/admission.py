@@ -276,11 +276,6 @@ def admission_bound(
     problems += wrong_flag("as_asked", as_asked)
     raise_any(problems)
     check_jobs(trace)
-    if trace.gpu is None:  # each kind of GPU as if the others had none of its jobs
-        kinds = [part.trace for part in trace.parts()]
-        seconds = time_limit and time_limit / len(kinds)
-        most = (admission_bound(each, goal, as_asked=as_asked, time_limit=seconds) for each in kinds)
-        return min(sum(most), math.fsum(admission_weights(trace, goal)))
     limits = Limits(RunOptions(time_limit=time_limit, workers=1))
     count = len(trace.jobs)
     parts = math.ceil(count / min(max(_MIN_JOBS_IN_PART, _JOBS_IN_PART_PER_GPU * trace.gpus), _MAX_JOBS_IN_PART))

@@ -21,15 +21,16 @@ import heapq
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ortools.sat.python import cp_model
 
 from mig_opt.fleet.admission import AcceptedJob, Admission, AdmissionGoal, admission_weights
+from mig_opt.fleet.job import Job, profiles_on, whole_run_profiles_on
 from mig_opt.fleet.trace import Trace, check_jobs
-from mig_opt.gpu.model import Placement, Profile
+from mig_opt.gpu.model import GpuModel, Placement, Profile
 from mig_opt.models.solvers.linear import LinearProgram, Variable
 
 UNITS = 1000
@@ -73,14 +74,14 @@ class AdmissionProblem:
     @cached_property
     def profiles(self) -> dict[int, tuple[Profile, ...]]:
         """For each job the profiles on which it can run from begin to end."""
-        jobs = self.trace.jobs
-        return {job: self.trace.whole_run_profiles(jobs[job]) for job in self.jobs}
+        return {job: self._on_kinds(self.trace.jobs[job], whole_run_profiles_on) for job in self.jobs}
 
     @cached_property
     def placements(self) -> tuple[Placement, ...]:
         """Placements that a job could have."""
         used = {profile for own in (*self.profiles.values(), *self.any_profiles.values()) for profile in own}
-        return tuple(placement for placement in self.trace.one_kind.placements("all") if placement.profile in used)
+        placements = (placement for kind in self.trace.kinds for placement in kind.placements("all"))
+        return tuple(placement for placement in placements if placement.profile in used)
 
     @cached_property
     def any_profiles(self) -> dict[int, tuple[Profile, ...]]:
@@ -90,16 +91,21 @@ class AdmissionProblem:
         for job in self.jobs:
             asked = jobs[job].profile if self.as_asked else None
             forgetful = replace(jobs[job], memory_gb=None, memory_growth=(), profile=asked)
-            found[job] = tuple({*self.trace.profiles(forgetful), *self.profiles[job]})
+            found[job] = tuple({*self._on_kinds(forgetful, profiles_on), *self.profiles[job]})
         return found
+
+    def _on_kinds(self, job: Job, profiles: Callable[[GpuModel, Job], Iterable[Profile]]) -> tuple[Profile, ...]:
+        """Return the profiles of a job on all kinds of GPUs that can run it."""
+        return tuple(each for kind in self.trace.kinds if (own := job.on(kind)) for each in profiles(kind, own))
 
     @cached_property
     def resources(self) -> tuple[tuple[int, ...], ...]:
         """Sets of placements of which a GPU has one at most, by index."""
         places = self.placements
         found = [
-            tuple(index for index, place in enumerate(places) if position in place.footprint)
-            for position in range(self.trace.one_kind.memory_slices)
+            tuple(i for i, place in enumerate(places) if place.profile.gpu == kind.name and at in place.footprint)
+            for kind in self.trace.kinds
+            for at in range(kind.memory_slices)
         ]
         single = {place.profile for place in places if place.profile.max_count == 1}
         found += [tuple(i for i, place in enumerate(places) if place.profile == profile) for profile in single]
@@ -199,15 +205,17 @@ def migration_program(problem: AdmissionProblem, *, whole: bool, most_terms: int
     """
     trace, linear = problem.trace, LinearProgram("admission-with-migration")
     rejected = {job: (linear.choice if whole else linear.share)(f"r{job}") for job in problem.jobs}
-    kinds = {job: tuple(sorted({p.id for p in problem.any_profiles[job]})) for job in problem.jobs}
+    kinds = {job: tuple(sorted({(p.gpu, p.id) for p in problem.any_profiles[job]})) for job in problem.jobs}
+    of_kind = {kind.name: len(gpus) for kind, gpus in trace.kinds.items()}
+    gpus = [of_kind[place.profile.gpu] for place in problem.placements]
     usable = {
-        kind: [index for index, place in enumerate(problem.placements) if place.profile.id in kind]
+        kind: [index for index, place in enumerate(problem.placements) if (place.profile.gpu, place.profile.id) in kind]
         for kind in dict.fromkeys(kinds.values())
     }
     intervals = []
     for job in problem.jobs:
-        times, arrival = trace.jobs[job].times, trace.jobs[job].arrival
-        shortest = min(times[profile.compute_slices] for profile in problem.any_profiles[job])
+        arrival = trace.jobs[job].arrival
+        shortest = min(filter(None, map(trace.jobs[job].seconds, problem.any_profiles[job])))
         intervals.append((arrival, arrival + _SAFE * shortest, job))
     for moment, crowd in enumerate(_largest(list(crowds(intervals)), most_terms)):
         held: dict[int, list[Variable]] = defaultdict(list)
@@ -217,7 +225,7 @@ def migration_program(problem: AdmissionProblem, *, whole: bool, most_terms: int
         for number, (kind, own) in enumerate(by_kind.items()):
             counts = []
             for index in usable[kind]:
-                name, most = f"y{moment}_{number}_{index}", min(len(own), trace.gpus)
+                name, most = f"y{moment}_{number}_{index}", min(len(own), gpus[index])
                 count = linear.number(name, most) if whole else linear.continuous(name, 0, most)
                 counts.append(count)
                 held[index].append(count)
@@ -226,7 +234,7 @@ def migration_program(problem: AdmissionProblem, *, whole: bool, most_terms: int
         for number, resource in enumerate(problem.resources):
             holding = [(count, 1) for index in resource for count in held[index]]
             if len(holding) > 1:
-                linear.at_most(f"hold{moment}_{number}", holding, trace.gpus)
+                linear.at_most(f"hold{moment}_{number}", holding, gpus[resource[0]])
     linear.minimise_sum((variable, problem.weights[job]) for job, variable in rejected.items())
     return linear
 

@@ -98,6 +98,15 @@ def test_no_scheduler_is_better_than_the_bounds(seed: int) -> None:
                 assert getattr(ratios, goal) <= getattr(most, goal) + 1e-9, (seed, policy, goal)
 
 
+def test_a_job_that_goes_on_on_another_kind_is_within_the_bound() -> None:
+    """One loses its A30 at 5 s and begins anew on the A100, which two has left; three has the A30 from 7 s on."""
+    jobs = Job("one", 0.0, {"A30": {4: 10.0}, "A100": {7: 10.0}}), Job("two", 0.0, {"A100": {4: 4.5}})
+    jobs += (Job("three", 7.0, {"A30": {4: 10.0}}),)
+    trace = Trace(jobs, pools=(Pool(A30, 1), Pool(A100, 1)), outages=(Outage(0, 5.0, 6.0),))
+    assert simulate(trace, "first-fit", reject=True).rejected == ()
+    assert acceptance_bound(trace).jobs == 1
+
+
 def _late_trace() -> Trace:
     """Return a trace in which the large GPU has more to do than was declared, and the small one soon nothing."""
     long = Job("long", 0.0, {"A100": {7: 300.0}}, declared={"A100": {7: 20.0}})
