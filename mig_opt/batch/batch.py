@@ -346,6 +346,8 @@ class Batch(OnKinds, Shown):
         """
         if changes.get("gpus", self.gpus) != self.gpus or "pools" in changes:
             changes.setdefault("devices", ())
+        if not changes.keys().isdisjoint(("gpu", "gpus", "pools")):  # instances that are whole GPUs come anew
+            changes.setdefault("initial", tuple(live for live in self.initial if live.free or self.has_mig(live.gpu)))
         if ("gpu" in changes or "pools" in changes) and self.usual_operations:
             changes.setdefault("operations", OperationCosts({}, {}))
         if "pools" in changes:

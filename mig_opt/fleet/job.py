@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any
 
-from mig_opt.batch.kinds import named_tables, own_table, times_on
+from mig_opt.batch.kinds import kind_name, named_tables, own_table, times_on
 from mig_opt.batch.problems import other_kinds, times_problems
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.model import WITHOUT_MIG, GpuModel, Profile
@@ -107,8 +107,9 @@ class Job:
     def _problems(self) -> Iterator[Problem]:
         if self.times and self.declared:
             pairs: list[tuple[Any, Any]] = [(self.declared, self.times)]
-            if self.by_kind and self.declared.keys() == self.times.keys():
-                pairs += [(self.declared[kind], times) for kind, times in self.times.items()]
+            told = {kind_name(str(kind)): own for kind, own in self.declared.items() if self.by_kind}
+            if told and told.keys() == {kind_name(str(kind)) for kind in self.times}:
+                pairs = [(told[kind_name(str(kind))], times) for kind, times in self.times.items()]
             for declared, times in pairs:
                 if isinstance(declared, Mapping) and isinstance(times, Mapping) and declared.keys() != times.keys():
                     given, wanted = (", ".join(map(str, known)) for known in (declared, times))

@@ -49,6 +49,7 @@ def test_with_mig_off_only_the_whole_gpu_counts():
     assert [task.times for task in whole.tasks] == [{4: 1.0}, {4: 2.0}]
     schedule = solve(whole).schedule
     assert (schedule.makespan, schedule.operations) == (2.0, ())
+    assert [whole.replace(gpus=count).initial[:2] for count in (1, 3)] == [whole.initial[:1], whole.initial]
     measured = Batch((Task("a", {"A30": {4: 5.0}, "A30 without MIG": {4: 4.5}}),), pools=(Pool(A30, 2, mig=False),))
     assert measured.tasks[0].times == {4: 4.5}
     wide = dataclasses.replace(A30, name="wide", aliases=(), compute_slices=5, memory_slices=5)
