@@ -364,6 +364,10 @@ class Journal:
         profile = self.batch.placement(self.lifetimes[instance]).profile
         return profile.gpu, profile.compute_slices
 
+    def size(self, instance: int) -> int:
+        """Return the compute slices of an instance."""
+        return self._size(instance)[1]
+
     def measured_batch(self) -> Batch:
         """Return the batch with the times and operation costs that were measured, for the next plan."""
         return self._batch(self.costs())

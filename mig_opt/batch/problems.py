@@ -112,15 +112,7 @@ def _longest(table: Mapping[Any, Any]) -> tuple[str, float]:
     return f".{size}", figure or 0.0
 
 
-class Named(Protocol):
-    """A task or a job."""
-
-    @property
-    def name(self) -> str:
-        """Name, unique in its list."""
-
-
-def repeated_names(key: str, entries: Sequence[Named | None]) -> Iterator[Problem]:
+def repeated_names(key: str, entries: Sequence[Any]) -> Iterator[Problem]:
     """Yield a problem for each entry of the list ``key`` that is called like an earlier one; None is one not read."""
     first: dict[str, int] = {}
     for index, entry in enumerate(entries):

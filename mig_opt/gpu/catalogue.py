@@ -136,8 +136,7 @@ def add_gpu(model: GpuModel) -> GpuModel:
         ...
     mig_opt.errors.InputError: name: 'A30-24GB' is the name of another GPU; choose another one
     """
-    taken = list(taken_names(model))
-    raise_any(taken)
+    raise_any(taken_names(model))
     for name in (model.name, *model.aliases):
         if known_gpu(name) is None:
             KNOWN[name.casefold()] = model
