@@ -93,7 +93,7 @@ def solve(
     ('optimal', 2.62)
     """
     wrong = list(wrong_batch(batch))
-    wrong += () if wrong else _uncounted_profiles(batch)
+    wrong += () if wrong else (problem.below("batch") for problem in unplannable(batch))
     wrong += partition_problems(method, partition, None if wrong else batch)
     wrong += () if isinstance(initial, Schedule | None) else (wrong_type("initial", initial, "a Schedule"),)
     control = Control[Schedule](
@@ -143,12 +143,24 @@ def solve(
     )
 
 
-def _uncounted_profiles(batch: Batch) -> Iterator[Problem]:
-    """Yield a problem for each profile that may exist less often than it has room for: methods do not count them."""
+def unplannable(batch: Batch) -> Iterator[Problem]:
+    """Yield a problem for each profile and live instance of a model of a GPU that no method plans with.
+
+    That is a profile that may exist less often than it has room for, and an instance with less memory than the profile
+    as which it counts.
+    """
     for profile in batch.profiles():
         if profile.max_count < len(profile.starts):
             rule = f"may have {profile.max_count} of {profile.name} at {len(profile.starts)} start slices"
-            yield Problem("batch", f"{profile.gpu} {rule}, and no method counts them; leave starts out of its model")
+            yield Problem("", f"{profile.gpu} {rule}, and no method counts them; leave starts out of its model")
+    plain = {(each.gpu, each.compute_slices, each.memory_slices): each for each in batch.profiles()}
+    for index, live in enumerate(batch.initial):
+        own = batch.placement(live).profile
+        usual = plain[own.gpu, own.compute_slices, own.memory_slices]
+        unlike = (task for task in batch.tasks if task.time_on(own) != task.time_on(usual))
+        if own.memory_gb < usual.memory_gb and (task := next(unlike, None)):
+            message = f"{own.name} has too little memory for {task.name!r}, {usual.name} in its place has enough"
+            yield Problem(f"initial[{index}]", f"{message}, and methods take it for that; leave it out")
 
 
 def _warm_start(far: Method, needed: Batch, control: Control[Schedule], horizon: Horizon) -> None:

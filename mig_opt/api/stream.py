@@ -9,7 +9,7 @@ from functools import cache, cached_property
 from operator import attrgetter
 from typing import Literal, Unpack
 
-from mig_opt.api.solve import solve
+from mig_opt.api.solve import solve, unplannable
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.horizon import Horizon
 from mig_opt.batch.problems import total_problems
@@ -381,6 +381,7 @@ def _batch_problems(batches: Sequence[Batch], path: str) -> list[Problem]:
             Problem(f"{at}.tasks[{task}]", f"{batch.tasks[task].name!r} can run on no profile of {batch.kind_names}")
             for task in batch.unplaceable()
         ]
+        problems += (problem.below(at) for problem in unplannable(batch))
     problems += [
         Problem(path, f"all together: {problem}")
         for problem in total_problems([task for batch in batches for task in batch.tasks], first.operations, ())

@@ -134,11 +134,10 @@ def profile_set_of(kinds: Sequence[GpuModel], tasks: Sequence[Any], initial: Seq
     live = {entry.profile for entry in initial}
     needs = [task for task in tasks if task.memory_gb is not None]
     for gpu in kinds:
-        base = gpu.profiles_of("base")
-        least = {profile.compute_slices: profile.memory_gb for profile in base}
-        larger = {profile for profile in gpu.profiles_of("double-memory") if profile not in base}
+        least = {profile.compute_slices: profile for profile in gpu.profiles_of("base")}
+        larger = [each for each in gpu.profiles if each.memory_slices > least[each.compute_slices].memory_slices]
         needed = any(
-            least[profile.compute_slices] < (task.memory_gb or 0) and task.time_on(profile) is not None
+            least[profile.compute_slices].memory_gb < (task.memory_gb or 0) and task.time_on(profile) is not None
             for profile in larger
             for task in needs
         )

@@ -183,8 +183,7 @@ class Trace(OnKinds):
 
     def profile_set_on(self, gpu: GpuModel) -> ProfileSet:
         """Return the profiles that instances may have on a kind of GPU."""
-        asked = {name for job in self.jobs if (name := job.asked(gpu.name)) is not None}
-        return "all" if any(gpu.profile(name).attributes for name in asked) else "double-memory"
+        return gpu.profile_set({name for job in self.jobs if (name := job.asked(gpu.name)) is not None})
 
     def _problems(self) -> Iterator[Problem]:
         pools = self.pools or ()
@@ -307,7 +306,11 @@ def batch_of(trace: Trace) -> Batch:
             times[number][gpu.name] = {size: job.times[size] for size in sizes}
             memory[number].append(job.most_gb if job.profile is None else gpu.profile(job.profile).memory_gb)
     tasks = (
-        Task(job.name, by_kind, None if None in needed else min(filter(None, needed)))
+        Task(
+            job.name,
+            by_kind[trace.gpu.name] if trace.gpu else by_kind,
+            None if None in needed else min(filter(None, needed)),
+        )
         for job, by_kind, needed in zip(trace.jobs, times, memory, strict=True)
     )
     pools = tuple(Pool(kind, len(gpus)) for kind, gpus in trace.kinds.items())

@@ -358,6 +358,11 @@ class GpuModel:
         }[profiles]
         return tuple(sorted(chosen, key=lambda profile: (-profile.compute_slices, -profile.memory_slices)))
 
+    def profile_set(self, names: Iterable[str]) -> ProfileSet:
+        """Return the smaller one of ``double-memory`` and ``all`` that has the profiles of these names."""
+        plain = {profile.name for profile in self.profiles_of("double-memory")}
+        return "double-memory" if plain.issuperset(names) else "all"
+
     def blocked_slices(self, profile: Profile) -> int:
         """Return the compute slices that an instance of a plain profile keeps from others.
 

@@ -10,11 +10,12 @@ import pytest
 import strategies
 import tiny
 from controlled import controlled
+from documents import refused
 from hypothesis import example, given
 from hypothesis import strategies as st
 from strategies import A30, A100, any_gpu, batches, decisions, late_things, places, spread_batches, tiny_batches
 
-from mig_opt import Batch, InputError, LiveInstance, OperationCosts, Schedule, Task, generate_batch, solve, validate
+from mig_opt import Batch, LiveInstance, OperationCosts, Schedule, Task, generate_batch, plan_stream, solve, validate
 from mig_opt.batch.bounds import _Coverage, _Measured, best_lower_bound, lower_bounds
 from mig_opt.batch.horizon import Horizon
 from mig_opt.batch.integer_batch import IntegerBatch, Ticks, as_decimal, equal_within_resolution
@@ -230,13 +231,20 @@ def by_name(batch: Batch) -> dict[str, float]:
 def test_a_live_variant_saves_the_creation() -> None:
     variant = Batch((Task("a", {1: 1.0}),), A100, initial=(LiveInstance(0, "1g.5gb+me", 3),))
     assert by_name(variant)["critical task"] == 1.0
+    large, own = A100.profile("1g.10gb"), []
+    for gb in (8, 10):
+        own.append(replace(large, name=f"1g.{gb}gb+me", id=90 + gb, memory_gb=gb, attributes=("me",)))
+    media = replace(A100, name="media", aliases=(), profiles=(*A100.profiles, *own))
+    assert solve(Batch((Task("a", {1: 1.0}),), media, initial=(LiveInstance(0, "1g.10gb+me", 2),))).makespan == 1.0
+    small = Batch((Task("a", {1: 1.0}, 9.0),), media, initial=(LiveInstance(0, "1g.8gb+me", 2),))
+    assert refused(solve, small, match="1g.8gb[+]me has too little memory for 'a'") == ["batch.initial[0]"]
+    assert refused(plan_stream, [small]) == ["batches[0].initial[0]"]
 
 
 def test_a_task_that_can_run_nowhere_is_an_error() -> None:
     batch = Batch((Task("a", {1: 1.0}), Task("b", {1: 1.0}, memory_gb=20)), A100)
     for bound in (lower_bounds, best_lower_bound):
-        with pytest.raises(InputError, match=r"^tasks\[1\]: task 'b' can run nowhere"):
-            bound(batch)
+        assert refused(bound, batch, match="task 'b' can run nowhere") == ["tasks[1]"]
 
 
 def area(batch: Batch) -> Fraction:

@@ -108,6 +108,7 @@ def test_a_size_without_a_plain_profile_has_that_with_the_fewest_attributes() ->
     assert [profile.name for profile in gpu.profiles_of("base")] == ["2g-me", "1g"]
     same = Profile("1g.12gb", 4, 1, 1, 12.0, 2, (0, 1))
     assert [profile.name for profile in replace(gpu, profiles=(*profiles, same)).profiles_of()] == ["2g-me", "1g.12gb"]
+    assert replace(gpu, profiles=(*profiles, same)).profile_set(["1g"]) == "all"
     only_there, media = replace(same, max_count=1, starts=(0,)), replace(profiles[0], name="1g+me", attributes=("me",))
     for others in ((profiles[0], only_there), (media, only_there)):
         assert refused(replace, gpu, profiles=(*others, profiles[1])) == ["profiles[0].starts"]
@@ -151,11 +152,6 @@ def test_costs_are_equal_whatever_the_order_of_sizes() -> None:
     costs = OperationCosts(given_costs, {1: 0.1})
     given_costs[1] = 9.0
     assert costs.create == {1: 0.1}
-
-
-def test_the_family_of_the_a100_has_eleven_members() -> None:
-    assert len(FAMILY) == 11
-    assert set(FAMILY) | {"A30-24GB", "RTX-PRO-6000-96GB"} == {gpu.name for gpu in catalogue()}
 
 
 def test_every_name_and_alias_leads_to_its_gpu_only() -> None:

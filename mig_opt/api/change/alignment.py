@@ -210,10 +210,9 @@ def arrangements(gpu: GpuModel, profiles: tuple[str, ...]) -> tuple[Arrangement,
     ``profiles`` has one name for each instance, in any order (sorted is best: what was found is kept).
     """
     wanted = Counter(profiles)
-    plain = all(gpu.profile(name) in gpu.profiles_of("double-memory") for name in wanted)
     states = (
         [(place.start, place.profile.name) for place in state]
-        for state in gpu.placed_states("double-memory" if plain else "all")
+        for state in gpu.placed_states(gpu.profile_set(wanted))
         if Counter(place.profile.name for place in state) == wanted
     )
     return tuple(

@@ -124,8 +124,7 @@ def defragment(
         return _of_kinds(state, Counter(room or ()), free, limits, settings)
     units = len(set(state.nodes)) if free == "nodes" else state.gpus
     wanted = Counter(() if room is None else room)
-    plain = {profile.name for profile in state.gpu.profiles_of("double-memory")}
-    fleet = FleetMasks.of(state, all_profiles=not plain.issuperset(wanted), by_node=free == "nodes")
+    fleet = FleetMasks.of(state, wanted, by_node=free == "nodes")
     geometry = fleet.geometry
     most_cost = None
     if fragmentation is not None:

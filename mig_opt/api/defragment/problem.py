@@ -75,17 +75,15 @@ class FleetMasks:
     weights: dict[NumberedPlace, int] = field(default_factory=dict)  # of migrations, if they are not all 1
 
     @classmethod
-    def of(cls, state: FleetState, *, all_profiles: bool = False, by_node: bool = False) -> FleetMasks:
+    def of(cls, state: FleetState, room: Iterable[str] = (), *, by_node: bool = False) -> FleetMasks:
         """Return a state of one kind of GPU in numbers, without idle instances.
 
-        Variants of profiles count if there are some, or if that is wanted. Instances of owners whose disruption budget
-        is 0 are pinned.
+        Variants of profiles count if there are some, or room for one is wanted. Instances of owners whose disruption
+        budget is 0 are pinned.
         """
         state = state.busy()
         assert state.gpu is not None
-        plain = {profile.name for profile in state.gpu.profiles_of("double-memory")}
-        variants = all_profiles or any(held.profile not in plain for held in state.instances)
-        profiles: ProfileSet = "all" if variants else "double-memory"
+        profiles = state.gpu.profile_set({*room, *(held.profile for held in state.instances)})
         geometry = geometry_of(state.gpu, profiles)
         held_at = _held_at(geometry, state)
         masks, pinned = [0] * state.gpus, [0] * state.gpus
