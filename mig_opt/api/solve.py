@@ -159,8 +159,8 @@ def unplannable(batch: Batch) -> Iterator[Problem]:
         usual = plain[own.gpu, own.compute_slices, own.memory_slices]
         unlike = (task for task in batch.tasks if task.time_on(own) != task.time_on(usual))
         if own.memory_gb < usual.memory_gb and (task := next(unlike, None)):
-            message = f"{own.name} has too little memory for {task.name!r}, {usual.name} in its place has enough"
-            yield Problem(f"initial[{index}]", f"{message}, and methods take it for that; leave it out")
+            message = f"{own.name} has too little memory for {task.name!r}, and methods take it for {usual.name}"
+            yield Problem(f"initial[{index}]", f"{message}; destroy it before, and leave it out")
 
 
 def _warm_start(far: Method, needed: Batch, control: Control[Schedule], horizon: Horizon) -> None:
