@@ -20,7 +20,7 @@ from mig_opt.heuristics.batch.far import best_published, far_published, far_unre
 from mig_opt.heuristics.batch.far.concatenation import JOINS, EndState, Join, far_behind, joined, shifted
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunKeywords, RunOptions, run_options
-from mig_opt.method.registry import METHODS
+from mig_opt.method.registry import METHODS, needs_more
 from mig_opt.rules import entries_of, wrong_choice, wrong_class, wrong_flag
 from mig_opt.validation import validate
 from mig_opt.validation.batch.schedules import violations_of_method
@@ -204,7 +204,7 @@ def plan_stream(
     """
     batches = entries_of("batches", batches, Batch, "a Batch")
     wrong = [*wrong_choice("join", join, (*JOINS, "handover")), *_foresight_problems(foresight, join, method)]
-    wrong += _batch_problems(batches, "batches")
+    wrong += [*_batch_problems(batches, "batches"), *needs_more(method)]
     settings = run_options(METHODS, method, also=wrong, time_limit=time_limit, **options)
     own = RunOptions(time_limit=time_limit, deterministic=settings.deterministic)  # of what is done around the method
 

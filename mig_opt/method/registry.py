@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -395,6 +395,13 @@ POLICIES = Registry(
 get_method = METHODS.find
 get_deploy_method = DEPLOY_METHODS.find
 get_policy = POLICIES.find
+
+
+def needs_more(method: object) -> Iterator[Problem]:
+    """Yield a problem for a method of :func:`mig_opt.solve` that needs more than a batch, where it cannot be given."""
+    for entry in METHODS.entries:
+        if entry.name == method and entry.options:
+            yield Problem("method", f"must work without a {entry.options[0]}, is {method!r}")
 
 
 def methods(of: Literal["solve", "deploy", "simulate"] = "solve") -> tuple[Method, ...]:

@@ -14,7 +14,7 @@ import mig_opt.api.stream as streaming
 from mig_opt import Pool, SolverError, Status, concatenate, generate_batch, handover, plan_stream, solve
 from mig_opt.api.stream import StreamJoin
 from mig_opt.batch.batch import Batch, LiveInstance, Task
-from mig_opt.batch.schedule import Run, Schedule, ScheduleResult
+from mig_opt.batch.schedule import Operation, Run, Schedule, ScheduleResult
 from mig_opt.gpu.model import OperationCosts
 from mig_opt.heuristics.batch.far import best_published
 from mig_opt.heuristics.batch.far.concatenation import JOINS, EndState, Join, joined
@@ -130,10 +130,12 @@ def test_what_is_ready_first_can_be_served_first(batch: Batch) -> None:
     assert validate(batch, plan.fifo_driver_schedule()).valid
 
 
-def test_a_schedule_without_operations_gets_some() -> None:
-    first, second = plans(halves(1.0), halves(2.0))
-    plan = concatenate([(first[0], Schedule(first[1].runs)), second])
-    assert plan.makespan == pytest.approx(2.24)
+def test_a_schedule_without_operations_gets_some_and_one_may_end_with_a_destruction() -> None:
+    (batch, schedule), second = plans(halves(1.0), halves(2.0))
+    assert concatenate([(batch, Schedule(schedule.runs)), second]).makespan == pytest.approx(2.24)
+    last = Operation("destroy", 0, schedule.runs[0].profile, schedule.runs[0].start, 1.12, 1.22)
+    cleared = schedule.replace(operations=(*schedule.operations, last))
+    assert [concatenate([(batch, cleared), second], join=join).makespan for join in JOINS] == [3.34] * 3
 
 
 def test_exact_methods_plan_the_next_batch_from_the_state_that_is_left() -> None:
@@ -187,6 +189,7 @@ def test_all_that_is_wrong_is_reported() -> None:
         ([first], {"callbacks": [Callbacks], "gap": 2.0, "stop": 3}, ["gap", "callbacks[0]", "stop"]),
         ([], {}, ["batches"]),
         ([first], {"foresight": 1}, ["foresight"]),
+        ([first], {"method": "fixpart"}, ["method"]),
         ([first], {"foresight": True, "method": "cp"}, ["foresight"]),
         ([first], {"foresight": True, "join": "trivial"}, ["foresight"]),
     ):

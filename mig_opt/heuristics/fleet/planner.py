@@ -12,7 +12,6 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from mig_opt.errors import Problem
 from mig_opt.gpu.geometry import GpuState
 from mig_opt.heuristics.fleet.plans.calibration import Calibration
 from mig_opt.heuristics.fleet.plans.choice import Backfilling, Choice, Fairness, JobChooser
@@ -22,7 +21,7 @@ from mig_opt.heuristics.fleet.plans.problem import PlanningProblem, WaitingJob, 
 from mig_opt.heuristics.fleet.plans.rollouts import CarriedOut, Rollouts, value_of
 from mig_opt.heuristics.fleet.plans.search import Coming, Effort, PlanSearch, PriorityList, Stakes
 from mig_opt.method.options import run_options
-from mig_opt.method.registry import METHODS, methods
+from mig_opt.method.registry import METHODS, needs_more
 from mig_opt.rules.vocabulary import Moment, Number, Seconds, Share, Whole
 from mig_opt.simulation.fleet.cluster import Cluster
 from mig_opt.simulation.fleet.options import ConfigurablePolicy
@@ -126,12 +125,8 @@ class Planner(ConfigurablePolicy):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        problems = [
-            Problem("method", f"must work without a {entry.options[0]}, is {self.method!r}")
-            for entry in methods()
-            if entry.name == self.method and entry.options
-        ]
-        run_options(METHODS, self.method or "list", seed=self.seed, also=[*problems, *self.option_problems()])
+        method = "list" if self.method is None else self.method
+        run_options(METHODS, method, seed=self.seed, also=[*needs_more(method), *self.option_problems()])
 
     def begin(self, cluster: Cluster) -> None:
         """Start without a plan."""
@@ -150,8 +145,8 @@ class Planner(ConfigurablePolicy):
         self._first_arrival = self._last_arrival = self._counted_until = cluster.trace.jobs[0].arrival
         self._job_seconds, self._in_system, self._longest_gap = 0.0, 0, 0.0
         self._listed = max(self.most, _MAX_LISTED // min(cluster.trace.gpus, _MAX_GPUS))
-        # Then jobs have declared times, and may run for longer.
-        self._uncertain = cluster.trace is not cluster.log.trace
+        # With declared times jobs may run for longer.
+        self._uncertain = any(job.declared is not None for job in cluster.log.trace.jobs)
         self._effort = Effort(self.method, float(self.work), self.rounds, self.seed, 1 if self._uncertain else 2)
         self._backfilling = Backfilling(cluster, self._chooser, self._calibration) if self._uncertain else None
         self._follows = False

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from online_worlds import NO_COSTS, RejectingChaos, columns, disturbed, job, operations, place, rows, run, trace
 
-from mig_opt import InputError, Simulation, Trace, methods, optimum, simulate
+from mig_opt import InputError, Simulation, Trace, generate_trace, methods, optimum, simulate
 from mig_opt.environments import FleetAgent
 from mig_opt.fleet.trace import Outage
 from mig_opt.method.registry import get_policy
@@ -102,6 +102,13 @@ def test_an_outage() -> None:
     metrics = done.metrics
     assert (metrics.evictions, metrics.lost) == (1, pytest.approx(8 / 43))
     assert metrics.utilisation == pytest.approx(43 / 70)  # 7 of 17 s are not there
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nobody_knows_of_an_outage_before(name: str) -> None:
+    world = generate_trace("normal-25", jobs=12, gpus=2, seed=1)
+    calm, later = (simulate(own, name).log for own in (world, world.replace(outages=(Outage(0, 1e7, 2e7),))))
+    assert rows(calm) == rows(later)
 
 
 def test_a_gpu_that_is_not_there_has_no_part_in_the_fragmentation() -> None:

@@ -211,6 +211,7 @@ def test_what_cannot_be_done(act: Step, message: str) -> None:
         ("planner", {"balance": 2, "window": -1, "most": 0, "patience": 0, "rounds": -1, "work": 0, "seed": -1}, ""),
         ("planner", {"method": "fixpart", "goal": "fast"}, "method goal"),
         ("planner", {"method": "no-such-method"}, "method"),
+        ("planner", {"method": ""}, "method"),
     ],
 )
 def test_wrong_options_are_all_named(policy: str, options: dict[str, Any], paths: str) -> None:

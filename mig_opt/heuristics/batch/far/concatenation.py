@@ -88,7 +88,7 @@ def joined(
     ``join`` says. ``control`` limits the moves and swaps.
     """
     cleaning = _cleaning(batch, state)
-    offset = max([state.makespan, *state.live.values(), *(operation.end for operation in cleaning)])
+    offset = max([state.makespan, *state.live.values(), *state.driver_free.values(), *(each.end for each in cleaning)])
     if join != "trivial":
         best = arranged(batch, plan, state, moved=join == "moved", control=control)
         if best.makespan <= offset + plan.makespan:
