@@ -17,6 +17,8 @@ from mig_opt.simulation.fleet.options import ConfigurablePolicy
 
 JobClass = TypeVar("JobClass", bound=Hashable)
 
+MIN_PAUSE_S = 1e-5  # from one look to the next at least: the simulator would take a shorter pause for an endless loop
+
 
 class QueueScheduler(ConfigurablePolicy):
     """Base class of schedulers with a queue: the events that change it are those at which it is served."""
@@ -36,6 +38,7 @@ class QueueScheduler(ConfigurablePolicy):
     def of_gpus(self, trace: Trace, gpus: range) -> Self:
         """Return a copy for some GPUs of a trace, with their partitions where each GPU of the trace has its own."""
         own = copy.copy(self)
+        own.__dict__["whole_trace"] = trace
         partition = getattr(self, "partition", None)
         if partition is not None and not isinstance(partition, str):
             fleet_partitions(trace, partition)  # tells all that is wrong

@@ -10,11 +10,12 @@ ours.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Annotated
 
 from mig_opt.gpu.geometry import GpuState, members
-from mig_opt.heuristics.fleet.base import free_slices
+from mig_opt.heuristics.fleet.base import MIN_PAUSE_S, free_slices
 from mig_opt.heuristics.fleet.fragmentation_aware import FragmentationAware
 from mig_opt.heuristics.fleet.queues import QueueingPolicy
 from mig_opt.rules.vocabulary import Number, Share
@@ -39,8 +40,8 @@ class Baskets(QueueingPolicy):
         If a small job finds no place, jobs migrate within the most fragmented GPU of the basket as long as that lowers
         its fragmentation; then the job looks again.
     consolidate_s : float, optional
-        Seconds from one consolidation to the next: the only job of a GPU with small jobs migrates to the fullest other
-        GPU of the basket that has room, so that its own leaves the basket. None: never.
+        Seconds from one consolidation to the next, 1e-5 at least: the only job of a GPU with small jobs migrates to the
+        fullest other GPU of the basket that has room, so that its own leaves the basket. None: never.
     backfill, patience
         As of :class:`QueueingPolicy`.
 
@@ -65,7 +66,7 @@ class Baskets(QueueingPolicy):
     partition: None = field(default=None, init=False)
 
     def begin(self, cluster: Cluster) -> None:
-        """Start with empty baskets."""
+        """Learn which profiles are large, and rank the GPUs."""
         geometry, gpus = cluster.geometry, cluster.trace.gpus
         least = self.large * geometry.gpu.compute_slices
         self._is_large = tuple(profile.compute_slices >= least for profile in geometry.profiles)
@@ -74,7 +75,6 @@ class Baskets(QueueingPolicy):
         )
         # The most GPUs of each basket: of small jobs, of large ones.
         self._most = tuple(max(math.floor(share * gpus + 0.5), 1) for share in (self.small_quota, self.quota))
-        self._baskets: tuple[set[int], set[int]] = (set(), set())
         self._repair = FragmentationAware()
         self._repair.watch(cluster)
         # Of the GPUs with small jobs the most fragmented one first, and that with least room for another one.
@@ -89,16 +89,10 @@ class Baskets(QueueingPolicy):
             return 1 if state.options(profile) else None
         return 0 if self._in_basket(state, large=self._is_large[profile]) and state.options(profile) else None
 
-    def released(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
-        """Take the GPU out of its basket if it has no jobs any more."""
-        if not cluster.states[gpu].busy:
-            for basket in self._baskets:
-                basket.discard(gpu)
-
     def woken(self, cluster: Cluster, tag: int) -> None:
         """Consolidate, and serve the queue; look again if anything may be otherwise then without another event."""
         actions, settled = cluster.actions, True
-        for gpu in sorted(self._baskets[False]):
+        for gpu in [gpu for gpu, state in enumerate(cluster.states) if self._in_basket(state, large=False)]:
             jobs = cluster.jobs_on(gpu)
             settled &= all(map(cluster.movable, jobs))
             if len(jobs) == 1 and cluster.movable(jobs[0]):
@@ -107,7 +101,6 @@ class Baskets(QueueingPolicy):
                 target = self._fullest.first(profile, gpu.__ne__)
                 if target is not None:
                     cluster.migrate(jobs[0], target, self.pick(cluster.states[target], profile))
-                    self.released(cluster, jobs[0], gpu, place)
         super().serve(cluster)
         if not settled or cluster.actions > actions:
             self._look_later(cluster)
@@ -118,31 +111,30 @@ class Baskets(QueueingPolicy):
         self._look_later(cluster)
 
     def _look_later(self, cluster: Cluster) -> None:
-        now, seconds = cluster.now, self.consolidate_s
-        if seconds is not None and self._next_look <= now:
+        now, seconds = cluster.now, max(self.consolidate_s or 0.0, MIN_PAUSE_S)
+        if self.consolidate_s is not None and self._next_look <= now:
             self._next_look = max((now // seconds + 1) * seconds, math.nextafter(now, math.inf))
             cluster.wake(self._next_look)
 
     def _place(self, cluster: Cluster, profile: int) -> bool:
         """Start the first job that waits for a profile; return False if there is no room in its basket."""
-        large = self._is_large[profile]
         gpu = self._room(cluster, profile)
-        if gpu is None and self.defragmentation and not large:
+        if gpu is None and self.defragmentation and not self._is_large[profile]:
             fragmented = self._fragmented.best(0)
             if fragmented is not None and self._repair.migrate_to_repair(cluster, fragmented, within=True):
                 gpu = self._room(cluster, profile)
         if gpu is None:
             return False
         cluster.start(self._queue.take(profile), gpu, self.pick(cluster.states[gpu], profile))
-        self._baskets[large].add(gpu)
         return True
 
     def _room(self, cluster: Cluster, profile: int) -> int | None:
         """Return the first GPU for a job of a profile, one of its basket if there is one."""
-        gpu = self._ranking.best(profile)
-        large = self._is_large[profile]
-        full = len(self._baskets[large]) >= self._most[large]
-        return None if gpu is not None and full and not cluster.states[gpu].busy else gpu
+        gpu, large = self._ranking.best(profile), self._is_large[profile]
+        if gpu is None or cluster.states[gpu].busy:
+            return gpu
+        there = (count for state, count in Counter(cluster.states).items() if self._in_basket(state, large=large))
+        return gpu if sum(there) < self._most[large] else None
 
     def _in_basket(self, state: GpuState, *, large: bool) -> bool:
         return bool(state.busy) and bool(state.busy & self._large_places) == large

@@ -14,15 +14,13 @@ from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Annotated, ClassVar, Literal
 
-from mig_opt.heuristics.fleet.base import JobQueue, LinearFit, QueueScheduler
+from mig_opt.heuristics.fleet.base import MIN_PAUSE_S, JobQueue, LinearFit, QueueScheduler
 from mig_opt.heuristics.fleet.partition_manager import PartitionManager, TightFit
 from mig_opt.rules.vocabulary import Number, Seconds
 from mig_opt.simulation.fleet.cluster import Cluster
 
 # Observations of a job in the time it has left: a job that runs for years is not observed every second.
 _MAX_OBSERVATIONS = 1000
-# Seconds between two observations at least; the simulator would take a shorter pause for an endless loop.
-_MIN_PAUSE_S = 1e-5
 _MIN_ITERATIONS = 3  # two points are on a line always; from the third on there are residuals
 _MIN_STEADY_PREDICTIONS = 3  # predictions in a row that hardly differ, for the forecast to have converged
 _DEVIATIONS = NormalDist().inv_cdf(0.995)  # standard deviations from the line within which 99 % of the values are
@@ -173,7 +171,7 @@ class MemoryAware(QueueScheduler):
 
     def _observe_later(self, cluster: Cluster, job: int) -> None:
         now = cluster.now
-        pause = max(self.sample_s, (cluster.expected_end(job) - now) / _MAX_OBSERVATIONS, _MIN_PAUSE_S)
+        pause = max(self.sample_s, (cluster.expected_end(job) - now) / _MAX_OBSERVATIONS, MIN_PAUSE_S)
         cluster.wake(max(now + pause, math.nextafter(now, math.inf)), job)
 
     def demand(self, cluster: Cluster, job: int) -> float:

@@ -49,7 +49,8 @@ class PcieAware(ReconfiguringPolicy):
 
     def begin(self, cluster: Cluster) -> None:
         """Partition the GPUs."""
-        known = dict.fromkeys(job.name for job in cluster.trace.jobs)
+        trace = getattr(self, "whole_trace", cluster.trace)  # some jobs may be for other kinds of GPUs only
+        known = dict.fromkeys(job.name for job in trace.jobs)
         raise_any(
             Problem(f"sensitivities.{name}", f"the trace has no job of that name; {nearest(str(name), known)}")
             for name in self.sensitivities or ()

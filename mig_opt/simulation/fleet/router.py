@@ -221,8 +221,8 @@ class Router(Arrivals):
     def _seconds_behind(self, place: _Place, area: float) -> float:
         """Return the seconds until a job ends on a kind if it begins when an area is divided evenly there."""
         cluster = self.clusters[place.part]
-        there = sum(map(cluster.present, range(len(cluster.states)))) if cluster.trace.outages else len(cluster.states)
-        slices = cluster.geometry.gpu.compute_slices * there
+        gone = cluster.states.count(cluster.geometry.absent) if cluster.log.trace.outages else 0
+        slices = cluster.geometry.gpu.compute_slices * (len(cluster.states) - gone)
         return area / slices + place.seconds if slices else math.inf
 
 

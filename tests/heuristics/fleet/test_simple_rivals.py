@@ -6,9 +6,10 @@ import online_worlds
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from online_worlds import NO_COSTS, SIZES, TABLES, arrivals, first_places, job, rows, run, trace, traces
+from online_worlds import A100, NO_COSTS, SIZES, TABLES, arrivals, first_places, job, rows, run, trace, traces
 
-from mig_opt import Job, Simulation, Trace, catalogue, generate_trace, simulate
+from mig_opt import Job, OperationCosts, Simulation, Trace, catalogue, generate_trace, simulate
+from mig_opt.fleet.state import FleetState, HeldInstance
 from mig_opt.gpu.geometry import geometry_of, members
 from mig_opt.heuristics.fleet.baskets import Baskets
 from mig_opt.heuristics.fleet.fragmentation_growth import blocked_slices
@@ -125,12 +126,21 @@ def test_consolidation_empties_gpus() -> None:
         assert done.rejected == rejected
 
 
-@pytest.mark.parametrize("late", [1.7e9, 1e300])
-def test_consolidation_does_not_look_at_a_fleet_again_in_which_nothing_happens(late: float) -> None:
-    """Arrivals may be seconds since 1970, and jobs may run for years."""
+@pytest.mark.parametrize(("late", "seconds", "most"), [(1.7e9, 10.0, 20), (1e300, 10.0, 20), (90.0, 1e-9, 10_000)])
+def test_consolidation_does_not_look_at_a_fleet_again_in_which_nothing_happens(
+    late: float, seconds: float, most: int
+) -> None:
+    """Arrivals may be seconds since 1970, jobs may run for years, and nobody looks again and again within a moment."""
     jobs = [job("a", late, "4g.20gb", 5.0), job("b", 0.0, "3g.20gb", late), job("c", 1.0, "4g.20gb", 90.0)]
-    done = simulate(trace(*jobs, gpus=2), "baskets", consolidate_s=10.0)
-    assert (done.unfinished, done.events < 20) == ((), True)
+    costs = OperationCosts(*[dict.fromkeys(A100.sizes, 0.01)] * 2)
+    done = simulate(trace(*jobs, gpus=2, costs=costs), "baskets", consolidate_s=seconds)
+    assert (done.unfinished, done.events < most) == ((), True)
+
+
+def test_jobs_that_run_at_the_start_count_for_the_quotas() -> None:
+    state = FleetState(A100, 2, (HeldInstance(0, "7g.40gb", 0, "x"),))
+    wanted = trace(job("a", 1.0, "7g.40gb", 5.0), gpus=2, costs=NO_COSTS)
+    assert list(simulate(wanted, "baskets", quota=0.5, state=state, busy_until=9.0).log.finished) == [9.0, 14.0]
 
 
 class Watched(Baskets):
