@@ -102,10 +102,10 @@ def planned_by(function: Any, problem: object, seconds: float) -> Any:
     The limit is for a second parameter without a default, or for one of the name ``seconds``.
     """
     try:
-        given = inspect.signature(function).parameters.values()
+        given = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # of compiled ones nothing is known
         return function(problem)
-    if any(each.name == "seconds" and each.kind is each.KEYWORD_ONLY for each in given):
+    if any(each.name == "seconds" and each.kind is not each.POSITIONAL_ONLY for each in given[1:]):
         return function(problem, seconds=seconds)
     in_order = [each for each in given if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
     wanted = [each for each in in_order if each.default is each.empty or each.name == "seconds"]

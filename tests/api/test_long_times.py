@@ -48,6 +48,8 @@ def test_a_single_task_is_proven_by_its_bound() -> None:
     for method in ("cp", "milp", "far", "list"):
         result = solve(batch, method)
         assert (result.status, result.makespan, result.lower_bound) == (Status.OPTIMAL, 1.439244, 1.439244)
+    # As a number its speedup on 4 slices is 0.
+    assert solve(Batch((Task("a", {1: 1e-300, 4: 1e30}, memory_gb=8.0),), A30), "miso-opt").makespan == 1e30
 
 
 def test_operations_that_nobody_can_wait_for() -> None:

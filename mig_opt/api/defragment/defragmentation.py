@@ -20,7 +20,7 @@ from mig_opt.fleet.state import FleetState, Migration
 from mig_opt.method.control import Control, run
 from mig_opt.method.options import RunKeywords, RunOptions, run_options
 from mig_opt.method.registry import Method
-from mig_opt.rules import entries_of, wrong_class
+from mig_opt.rules import entries_of, is_listed, wrong_class
 from mig_opt.validation.fleet.migrations import limit_problems, validate_migrations
 
 _ROUNDING = 1e-9
@@ -116,6 +116,7 @@ def defragment(
         "most_migrations": most_migrations,
         "per_owner": per_owner,
     }
+    room = tuple(room) if is_listed(room) else room  # it may be an iterator
     problems = [*_wrong_state(state)] if state is None else []
     problems += defragment_problems(state, room, free=free, **limits)
     settings = run_options(also=problems, time_limit=time_limit, **options)

@@ -45,7 +45,7 @@ class _Division:
     def __init__(self, batch: Batch, control: Control[Schedule], method: BatchMethod) -> None:
         self._batch, self._control, self._method = batch, control, method
         self._kinds = list(batch.kinds)
-        self._load = [[_least_load(batch, task, kind) for kind in self._kinds] for task in range(len(batch.tasks))]
+        self._load = list(zip(*(_least_loads(batch, kind) for kind in self._kinds), strict=True))  # by task and kind
         self._schedule = cache(self._made)  # once for the same tasks on a kind
 
     def run(self) -> None:
@@ -67,26 +67,23 @@ class _Division:
 
     def _balanced(self) -> list[int]:
         """Return the kind of each task, so that the largest load of a kind is small."""
-        kind_of = [min(range(len(load)), key=load.__getitem__) for load in self._load]
-        loads = [
-            sum(load[kind] for load, at in zip(self._load, kind_of, strict=True) if at == kind)
-            for kind in range(len(self._kinds))
-        ]
+        import numpy as np
+
+        load = np.array(self._load)
+        kind_of = load.argmin(axis=1)
+        loads = np.array([sum(load[kind_of == kind, kind].tolist()) for kind in range(len(self._kinds))])
         while True:
-            longest = max(range(len(loads)), key=loads.__getitem__)
-            found = [
-                (load[to] / load[longest], task, to)
-                for task, (load, at) in enumerate(zip(self._load, kind_of, strict=True))
-                if at == longest
-                for to in range(len(loads))
-                if to != longest and loads[to] + load[to] < loads[longest]
-            ]
-            if not found:
-                return kind_of
-            _, task, to = min(found)
-            loads[longest] -= self._load[task][longest]
-            loads[to] += self._load[task][to]
-            kind_of[task] = to
+            longest = int(loads.argmax())
+            here = np.flatnonzero(kind_of == longest)
+            with np.errstate(over="ignore"):
+                ratios = load[here] / load[here, longest, np.newaxis]
+            ratios[loads + load[here] >= loads[longest]] = _NEVER
+            if ratios.min(initial=_NEVER) == _NEVER:
+                return list(map(int, kind_of))
+            at, to = divmod(int(ratios.argmin()), len(loads))
+            loads[longest] -= load[here[at], longest]
+            loads[to] += load[here[at], to]
+            kind_of[here[at]] = to
 
     def _moves(self, kind_of: Sequence[int], ends: Sequence[float]) -> list[list[int]]:
         """Return divisions in which some tasks have left the kind that ends last, those with many of them first."""
@@ -97,14 +94,14 @@ class _Division:
                 room = (ends[longest] - ends[to]) / 2
                 able = [task for task, at in enumerate(kind_of) if at == longest and self._load[task][to] < _NEVER]
                 able.sort(key=lambda task, to=to: self._load[task][to] / self._load[task][longest])  # type: ignore[misc]
-                chosen: list[int] = []
+                chosen, there = set[int](), 0.0
                 for task in able:
-                    there = sum(self._load[other][to] for other in chosen)
                     if there + self._load[task][to] <= room * part:
-                        chosen.append(task)
+                        chosen.add(task)
+                        there += self._load[task][to]
                 if not part:
                     able.sort(key=lambda task, to=to, room=room: abs(self._load[task][to] - room))  # type: ignore[misc]
-                    chosen = able[:1]
+                    chosen = set(able[:1])
                 if chosen:
                     found.append([to if task in chosen else at for task, at in enumerate(kind_of)])
         return found
@@ -132,14 +129,18 @@ class _Division:
         return control.plan and on_gpus(control.plan, dict(enumerate(self._batch.kinds[self._kinds[kind]])))
 
 
-def _least_load(batch: Batch, task: int, kind: GpuModel) -> float:
-    """Return the least work of a task on a kind as a share of its slices; infinite where it cannot run."""
+def _least_loads(batch: Batch, kind: GpuModel) -> list[float]:
+    """Return the least work of each task on a kind as a share of its slices; infinite where it cannot run."""
     slices = len(batch.kinds[kind]) * kind.memory_slices
-    return min(
-        (
-            profile.memory_slices * seconds / slices
-            for profile in kind.profiles_of(batch.profile_set)
-            if (seconds := batch.tasks[task].time_on(profile)) is not None
-        ),
-        default=_NEVER,
-    )
+    profiles = kind.profiles_of(batch.profile_set)
+    return [
+        min(
+            (
+                profile.memory_slices * seconds / slices
+                for profile in profiles
+                if (seconds := task.time_on(profile)) is not None
+            ),
+            default=_NEVER,
+        )
+        for task in batch.tasks
+    ]

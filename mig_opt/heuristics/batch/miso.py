@@ -100,13 +100,13 @@ class PartitionChoices:
         """
         values = {self._empty: 0.0}
         came: dict[int, tuple[int, int]] = {}
-        top, end = 0.0, self._empty
+        top, end = -1.0, self._empty  # the least speedups may be 0 as numbers
         for row in speedups:
             reached: dict[int, float] = {}
             for state, value in values.items():
                 for profile, more in self._moves[state]:
                     speedup = row[profile]
-                    if speedup is not None and value + speedup > reached.get(more, 0.0) * _TIE_FACTOR:
+                    if speedup is not None and value + speedup > reached.get(more, -1.0) * _TIE_FACTOR:
                         reached[more] = value + speedup
                         came[more] = state, profile
             for state, value in reached.items():

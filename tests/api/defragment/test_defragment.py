@@ -39,7 +39,7 @@ def test_every_state_of_a_gpu_is_exact(gpu: GpuModel) -> None:
         best = {looks: moves for looks, moves in reached.items() if fragmentation(gpu, looks) <= least + 1e-9}
         assert result.lower_bound == len(result.migrations or ()) == min(best.values())
         for name in names:
-            room = defragment(state, [name])
+            room = defragment(state, iter([name]))
             wanted = fewest(reached, lambda looks, name=name: has_room([gpu], looks, (name,)))
             assert room.status is (Status.INFEASIBLE if wanted is None else Status.OPTIMAL)
             assert (None if room.migrations is None else len(room.migrations)) == wanted
