@@ -74,19 +74,14 @@ def test_what_fits_beside_an_urgent_job_still_begins() -> None:
     assert begins == {"now": 0.0, "whole": 10.0, "fits": 2.0, "long": 15.0}
 
 
-def test_a_due_date_comes_before_a_shorter_job() -> None:
-    """First the one of 5 s, due at 6, then that of 3 s; without a due date the other way round."""
-    plain = [job("a", 0, "7g.40gb", 5), job("b", 0, "7g.40gb", 3)]
-    due = [job("a", 0, "7g.40gb", 5, due=6.0), job("b", 0, "7g.40gb", 3)]
-    ends = [simulate(trace(*jobs, costs=NO_COSTS), "planner", tardiness=5.0).log.finished for jobs in (plain, due)]
-    assert [list(found) for found in ends] == [[8.0, 3.0], [5.0, 8.0]]
+def test_a_due_date_or_a_weight_comes_before_a_shorter_job() -> None:
+    """First the one of 5 s, due at 6 or of more weight, then that of 3 s; else the other way round."""
+    own: tuple[dict[str, Any], ...] = ({}, {"due": 6.0}, {"weight": 3.0})
+    plain, due, heavy = ([job("a", 0, "7g.40gb", 5, **more), job("b", 0, "7g.40gb", 3)] for more in own)
+    for jobs, ends in ((plain, [8.0, 3.0]), (due, [5.0, 8.0]), (heavy, [5.0, 8.0])):
+        assert list(simulate(trace(*jobs, costs=NO_COSTS), "planner", tardiness=5.0).log.finished) == ends
     unmoved = simulate(trace(*due, costs=NO_COSTS), "planner", tardiness=0.0)
     assert list(unmoved.log.finished) == [8.0, 3.0]
-
-
-def test_a_weight_comes_before_a_shorter_job() -> None:
-    jobs = [job("a", 0, "7g.40gb", 5, weight=3.0), job("b", 0, "7g.40gb", 3)]
-    assert list(simulate(trace(*jobs, costs=NO_COSTS), "planner").log.finished) == [5.0, 8.0]
 
 
 def test_weights_may_be_whole_numbers() -> None:
