@@ -58,11 +58,11 @@ class Question:
 
     def met(self, lower_bound: float) -> bool:
         """Return True if no schedule above the lower bound is shorter."""
-        return self.ticks.meet(self._meant, lower_bound) or self._close(lower_bound)
+        return self._finite(lower_bound) and (self.ticks.meet(self._meant, lower_bound) or self._close(lower_bound))
 
     def shorter(self, makespan: float | None) -> bool:
         """Return True if a schedule of this makespan (seconds) is shorter."""
-        if makespan is None or self._close(makespan):
+        if makespan is None or not self._finite(makespan) or self._close(makespan):
             return False
         if self.ticks.exact:
             return self.ticks.of_sum(makespan) < self.ticks.of_sum(self._meant)
@@ -87,6 +87,9 @@ class Question:
         """The makespan in whole ticks, if it is one within the tolerance of a valid schedule, which may be rounded."""
         near = self.ticks.seconds_below(self.ticks.nearest(self.makespan))
         return near if self.ticks.exact and abs(near - self.makespan) <= _TOLERANCE else self.makespan
+
+    def _finite(self, seconds: float) -> bool:
+        return math.isfinite(seconds + self.makespan)
 
     def _close(self, seconds: float) -> bool:
         return as_decimal(self.makespan) - as_decimal(seconds) <= as_decimal(self.within)

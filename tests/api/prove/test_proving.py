@@ -225,7 +225,8 @@ def test_forgeries_that_can_be_seen_through(proof: Certificate) -> None:
     for weights, value in (((1, 1, 1, 1), "6"), ((1, 2, 1, 1), "109/25")):
         forgeries.append(({"slice_load": SliceLoad(weights, value)}, {"slice_load.value"}))
     critical = dataclasses.replace(proof.critical_task, task="big", value="6")
-    forgeries += [({"lower_bound": 6.0}, {"claim"}), ({"lower_bound": 4.0}, {"lower_bound", "claim"})]
+    forgeries += [({"lower_bound": 6.0}, {"claim"})]
+    forgeries += [({"lower_bound": bound}, {"lower_bound", "claim"}) for bound in (4.0, float("inf"))]
     forgeries += [({"critical_task": critical}, {"critical_task.task", "critical_task.value"})]
     for changes, named in forgeries:
         assert paths(tiny.BATCH, tiny.BEST, sealed(proof, **changes)) == named, changes
@@ -233,6 +234,8 @@ def test_forgeries_that_can_be_seen_through(proof: Certificate) -> None:
 
 def test_a_forged_refutation(refutation: Certificate, far: Schedule) -> None:
     assert paths(tiny.BATCH, far, sealed(refutation, better=None)) == {"claim"}
+    endless = far.replace(runs=(dataclasses.replace(run, end=float("inf")) for run in far.runs))
+    assert "makespan" in paths(tiny.BATCH, endless, refutation)
     broken = refutation.better.replace(runs=refutation.better.runs[1:])
     found = check(tiny.BATCH, far, sealed(refutation, better=broken))
     assert {problem.path.partition(".")[0] for problem in found.mismatches} >= {"better"}
