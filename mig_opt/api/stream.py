@@ -211,8 +211,9 @@ def plan_stream(
     def solved(index: int, batch: Batch) -> Schedule:
         result = solve(batch, method, time_limit=time_limit, **options).uninterrupted()
         if result.schedule is None:
-            message = f"{method} found no schedule for batches[{index}] before it had to end; allow for more"
-            raise InputError([Problem("time_limit" if settings.stop is None else "stop", message)])
+            limit = "stop" if settings.stop is not None else "method" if time_limit is None else "time_limit"
+            message = f"{method} found no schedule for batches[{index}]; allow for more, or take another method"
+            raise InputError([Problem(limit, message)])
         return result.schedule
 
     @cache

@@ -204,6 +204,8 @@ def test_all_that_is_wrong_is_reported() -> None:
 def test_a_batch_without_a_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = [generate_batch(9, seed=1)]
     assert refused(plan_stream, stream, stop=lambda point: True) == ["stop"]
+    either = Batch((Task("a", {1: 1.0}), Task("b", {4: 1.0})), A30)
+    assert refused(plan_stream, [either], method="fixpart-best") == ["method"]
 
     nothing = ScheduleResult(Status.NO_SOLUTION, "brute-force", None, 0.0, 0.0)
     monkeypatch.setattr(streaming, "solve", lambda *batch, **options: nothing)
