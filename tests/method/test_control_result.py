@@ -79,17 +79,6 @@ def test_a_listener_sees_the_new_state_and_may_report_itself() -> None:
     assert control.lower_bound == 2.0
 
 
-def test_time_limit(clock: Clock) -> None:
-    control = Control[Schedule](RunOptions(time_limit=2.0))
-    assert (control.seconds, control.remaining, control.expired) == (0.0, 2.0, False)
-    clock.now += 1.5
-    assert (control.seconds, control.remaining, control.expired) == (1.5, 0.5, False)
-    clock.now += 0.5
-    assert control.expired
-    clock.now += 5
-    assert (control.remaining, control.expired) == (0.0, True)
-
-
 def test_a_deterministic_run_counts_work_and_no_time(clock: Clock) -> None:
     control = Control[Schedule](RunOptions(time_limit=2.0, workers=8, deterministic=True))
     clock.now += 1e9

@@ -133,14 +133,5 @@ def _least_loads(batch: Batch, kind: GpuModel) -> list[float]:
     """Return the least work of each task on a kind as a share of its slices; infinite where it cannot run."""
     slices = len(batch.kinds[kind]) * kind.memory_slices
     profiles = kind.profiles_of(batch.profile_set)
-    return [
-        min(
-            (
-                profile.memory_slices * seconds / slices
-                for profile in profiles
-                if (seconds := task.time_on(profile)) is not None
-            ),
-            default=_NEVER,
-        )
-        for task in batch.tasks
-    ]
+    times = ([(profile.memory_slices, task.time_on(profile)) for profile in profiles] for task in batch.tasks)
+    return [min((width * time / slices for width, time in own if time is not None), default=_NEVER) for own in times]

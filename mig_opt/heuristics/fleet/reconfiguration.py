@@ -242,12 +242,9 @@ class ReconfiguringPolicy(QueueScheduler):
 
     # Stage 3: selection of the GPU
 
-    def _best(self, profile: int, unaffected: int) -> int | None:
-        return self._ranking.best((profile, unaffected))
-
     def _matched(self, profile: int) -> bool:
         """Return True if a GPU that is not marked has an idle instance of a profile."""
-        return self._best(profile, self._most_others - 1) is not None
+        return self._ranking.best((profile, self._most_others - 1)) is not None
 
     def _marked_with(self, cluster: Cluster, profile: int, unaffected: int) -> list[tuple[int, float, float]]:
         """Return the marked GPUs with an idle instance, the best first: GPU, begin of a job there, estimated end."""
@@ -311,7 +308,7 @@ class ReconfiguringPolicy(QueueScheduler):
         if not starving and self._refused.get(job_class) == self._gains[profile]:
             return False
         self._refused[job_class] = self._gains[profile]
-        gpu = self._best(profile, unaffected)
+        gpu = self._ranking.best((profile, unaffected))
         if gpu is not None and (starving or self._views[gpu].bound <= allowed):
             self._start(cluster, job_class, job, gpu, profile)
             return True
@@ -331,7 +328,7 @@ class ReconfiguringPolicy(QueueScheduler):
         for profile in self._larger[job_class.profile]:
             if cluster.geometry.profiles[profile].compute_slices not in times:
                 continue
-            gpu = self._best(profile, job_class.unaffected)
+            gpu = self._ranking.best((profile, job_class.unaffected))
             if gpu is None:
                 marked_gpus = self._marked_with(cluster, profile, job_class.unaffected)
                 in_time = (place[0] for place in marked_gpus if self._ends_in_time(cluster, job, profile, place))
