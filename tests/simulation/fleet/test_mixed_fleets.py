@@ -123,6 +123,14 @@ def test_jobs_that_wait_for_a_kind_begin_on_another_that_is_idle(policy: str) ->
     assert list(done.log.finished) == [300.0, 40.0, 52.0, 64.0]
 
 
+@pytest.mark.parametrize("policy", POLICIES)
+def test_jobs_do_not_wait_for_a_kind_whose_gpus_have_left(policy: str) -> None:
+    jobs = tuple(Job(f"{at}", at, {"A100": {7: 10.0}, "A30": {4: 30.0}}) for at in range(1, 5))
+    pools = (Pool(A100, 1, mig=False), Pool(A30, 1, mig=False))
+    done = simulate(Trace(jobs, pools=pools, outages=(Outage(0, 0.0, 1000.0),)), policy)
+    assert list(done.log.finished) == [31.0, 61.0, 91.0, 121.0]
+
+
 def test_a_scheduler_that_does_not_start_a_job_leaves_it_its_turn() -> None:
     """The small GPU takes no more jobs: what was offered to it waits on, before what came later."""
 
