@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import shlex
 import shutil
 import tempfile
@@ -90,8 +91,9 @@ class Score:
 class SolverLine:
     """Summary of a solver: numbers of runs, and ratios to the best known values.
 
-    ``mean_ratio`` is the geometric mean over the instances with a valid plan, ``profile`` has for each of ``FACTORS``
-    the share of all instances on which the plan is valid and within that factor of the best known.
+    ``mean_ratio`` is the geometric mean over the instances with a valid plan where neither value is 0, ``profile`` has
+    for each of ``FACTORS`` the share of all instances on which the plan is valid and within that factor of the best
+    known.
     """
 
     solver: str
@@ -129,7 +131,7 @@ class Scores:
 
 
 def _line(solver: str, scores: Sequence[Score]) -> SolverLine:
-    good = [score.ratio for score in scores if score.valid and score.ratio < math.inf]
+    good = [score.ratio for score in scores if score.valid and 0 < score.ratio < math.inf]
     failed = {status: len(own) for status, own in grouped(scores, attrgetter("status")).items() if status != VALID}
     return SolverLine(
         solver=solver,
@@ -241,7 +243,7 @@ def score(
         info = known.info(str(solver))
         return Scores((_score(info, *judged_text(known, info, read_text(plan), str(plan))),))
     command = solver if isinstance(solver, str | Path) else None
-    if command and Path(command).is_dir():
+    if command and os.path.isdir(command):  # noqa: PTH112  # which has no trouble with long commands
         return _scored_folder(known, Path(command))
     problems = [*wrong_number("time_limit", time_limit, "a finite number of seconds > 0", above=0.0)]
     problems += wrong_integer("jobs", jobs, 1, MOST_JOBS)
@@ -318,4 +320,4 @@ def _scored_folder(library: Library, folder: Path) -> Scores:
         raise InputError([Problem("", message)], str(folder))
     judged = ((library.info(path.stem), path) for path in paths)
     plans = ((info, *left_plan(library, info, path, "")[1:]) for info, path in judged)
-    return Scores(tuple(_score(*one, solver=folder.name) for one in plans))
+    return Scores(tuple(_score(*one, solver=folder.resolve().name) for one in plans))

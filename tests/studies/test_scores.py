@@ -197,7 +197,9 @@ def test_figures_of_a_score():
     def made(value: float | None, best: float) -> Score:
         return Score("a", value is not None, value, 9.0, None, best, False)
 
-    assert [made(*each).ratio for each in ((11.0, 10.0), (0.0, 0.0), (None, 10.0))] == pytest.approx([1.1, 1, math.inf])
+    ratios = [made(*each).ratio for each in ((11.0, 10.0), (0.0, 0.0), (0.0, 10.0), (None, 10.0))]
+    assert ratios == pytest.approx([1.1, 1, 0, math.inf])
+    assert Scores((made(0.0, 10.0),)).lines[0].mean_ratio is None
     (line,) = Scores((made(11.0, 10.0), made(10.0, 10.0), dataclasses.replace(made(None, 10.0), status="late"))).lines
     assert line.mean_ratio == pytest.approx(1.1**0.5)
     assert line.failed == {"late": 1}

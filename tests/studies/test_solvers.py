@@ -131,6 +131,7 @@ def test_plans_that_are_nearly_right(tmp_path):
 def test_commands_that_are_none(tmp_path):
     for command, message in (
         ("no-such-program {instance} {plan}", "no-such-program is no program that can be run here"),
+        (f"{'x' * 300} {{instance}} {{plan}}", "is no program that can be run here"),
         ("./mine.sh {instance} {plan}", r"\./mine.sh is no program that can be run here"),
         ("sh 'mine.sh {instance} {plan}", "is no command: No closing quotation"),
     ):
