@@ -80,23 +80,19 @@ static void advance(Flights *flights, int64_t segment, double moment, Counted *c
 /* The open segment with the fewest requests, and this one, for its throughput; else the one that opens next. */
 static int64_t least_waiting(const Flights *flights, double now)
 {
-    int64_t chosen = -1, next = -1, count = flights->most.count;
-    double fewest = INFINITY, soonest = INFINITY;
+    int64_t chosen = -1, count = flights->most.count;
+    double fewest = INFINITY;
     for (int64_t segment = 0; segment < count; segment++) {
-        double opens = flights->opens.at[segment];
-        if (opens <= now && now < flights->closes.at[segment]) {
+        if (flights->opens.at[segment] <= now && now < flights->closes.at[segment]) {
             int64_t there = flights->waiting.at[segment] + flights->flying.at[segment];
             double rank = (double)(there + 1) * flights->costs.at[segment];
             if (rank < fewest) {
                 fewest = rank;
                 chosen = segment;
             }
-        } else if ((opens > now ? opens : 1e300) < soonest) {
-            soonest = opens > now ? opens : 1e300;
-            next = segment;
         }
     }
-    return chosen < 0 ? next : chosen;
+    return chosen < 0 ? next_open(&flights->opens, &flights->closes, now) : chosen;
 }
 
 EXPORT void serve_continuously(

@@ -9,6 +9,21 @@
 
 static inline double shortest(double one, double two) { return one < two ? one : two; }
 
+/* The segment that opens next, or else the one that has closed last: where requests go while none is open. */
+static inline int64_t next_open(const Floats *opens, const Floats *closes, double now)
+{
+    int64_t chosen = 0;
+    double highest = -INFINITY;
+    for (int64_t segment = 0; segment < opens->count; segment++) {
+        double rank = opens->at[segment] > now ? 1.0 / (opens->at[segment] - now) : closes->at[segment] - now;
+        if (rank > highest) {
+            chosen = segment;
+            highest = rank;
+        }
+    }
+    return chosen;
+}
+
 /* Parts of the counted time for each second. */
 static inline double parts_per_second(const Counted *counted)
 {

@@ -201,22 +201,6 @@ static bool begin_batch(Segments *segments, int64_t segment, double factor, Coun
     return true;
 }
 
-/* The segment that opens next, or else the one that has closed last: where requests go while none is open. */
-static int64_t next_open(const Segments *segments, double now)
-{
-    int64_t chosen = 0;
-    double soonest = INFINITY;
-    for (int64_t segment = 0; segment < segments->sizes.count; segment++) {
-        double opens = segments->opens.at[segment];
-        double rank = opens > now ? opens - now : 1e300 - segments->closes.at[segment];
-        if (rank < soonest) {
-            chosen = segment;
-            soonest = rank;
-        }
-    }
-    return chosen;
-}
-
 static bool is_open(const Segments *segments, int64_t segment, double now)
 {
     return segments->opens.at[segment] <= now && now < segments->closes.at[segment];
@@ -241,7 +225,7 @@ static int64_t least_connections(Segments *segments, double now, int64_t turn)
         }
     }
     if (chosen < 0)
-        return next_open(segments, now);
+        return next_open(&segments->opens, &segments->closes, now);
     segments->turns.at[chosen] = turn;
     return chosen;
 }
@@ -268,7 +252,7 @@ static int64_t least_work(const Segments *segments, double now)
             fewest = work;
         }
     }
-    return chosen < 0 ? next_open(segments, now) : chosen;
+    return chosen < 0 ? next_open(&segments->opens, &segments->closes, now) : chosen;
 }
 
 static double least_of(const double *values, int64_t count)

@@ -27,14 +27,13 @@ _SECONDS = 2.0
 
 def cache_file() -> Path | None:
     """Return the file of the cache; None if there is to be none."""
-    given = os.environ.get("MIG_OPT_CACHE", "")
-    if given == _OFF:
-        return None
+    if given := os.environ.get("MIG_OPT_CACHE"):
+        return None if given == _OFF else Path(given, "capacities.sqlite")
     try:
         base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     except RuntimeError:  # nobody knows where the home of this user is
-        return None if not given else Path(given) / "capacities.sqlite"
-    return Path(given or Path(base) / "mig-opt") / "capacities.sqlite"
+        return None
+    return Path(base, "mig-opt", "capacities.sqlite")
 
 
 Compute = TypeVar("Compute", bound=Callable[..., float])
@@ -80,9 +79,9 @@ def remembered(key: tuple[object, ...], compute: Callable[[], float]) -> float:
 
 
 def _load(file: Path, key: str) -> float | None:
-    if not file.is_file():
-        return None
     try:
+        if not file.is_file():
+            return None
         with contextlib.closing(sqlite3.connect(file, timeout=_SECONDS)) as connection:
             row = connection.execute("SELECT value FROM capacities WHERE key = ?", (key,)).fetchone()
         return None if row is None or not isinstance(row[0], float) else row[0]

@@ -259,7 +259,7 @@ def _check_amount(demand: Demand, arrivals: Arrivals, warm_up: float, seconds: f
     if arrivals.recorded is not None:
         problems += wrong_services(demand, list(arrivals.recorded), "recorded")
         total = 0.0
-    if arrivals.end is not None and not 0 < warm_up + seconds <= arrivals.end * (1 + 1e-12):
+    if arrivals.end is not None and not (seconds > 0 and warm_up + seconds <= arrivals.end * (1 + 1e-12)):
         message = f"warm-up and counted time have to lie within the {arrivals.end:g} s that are given"
         problems.append(Problem("seconds", f"{message}; they are {warm_up:g} s and {seconds:g} s"))
     if total > MOST_REQUESTS:
@@ -275,8 +275,7 @@ def worker_at(point: Point, slo: float, batching: Batching, smaller: list[Point]
     for count in range(1, point.batch + 1):
         used = next(entry for entry in points if entry.batch >= count)
         busy.append(used.batch * used.processes / used.throughput)
-        answer.append(max(used.latency, busy[-1]))
-        answer[-1] += batching.overhead
+        answer.append(max(used.latency, busy[-1]) + batching.overhead)
     wait = max(slo - answer[-1], 0.0) * batching.patience if batching.delay is None else batching.delay
     preferred = tuple(sorted({size for size in batching.preferred if size < point.batch}))
     return Worker(point.batch, point.processes, tuple(busy), tuple(answer), wait, preferred, batching.look)

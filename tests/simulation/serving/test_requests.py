@@ -101,6 +101,7 @@ def test_without_requests_nothing_is_known():
         ({"arrivals": Arrivals(rates=RateTable((0.0, 1.0), {"search": (1.0,)}))}, ["rates", "rates"]),
         ({"arrivals": Arrivals(recorded={"search": (1.0,)})}, ["recorded", "recorded"]),
         ({"arrivals": Arrivals(rates=RateTable((0.0, 1.0), {"chat": (1.0,)})), "seconds": 2.0}, ["seconds"]),
+        ({"arrivals": Arrivals(rates=RateTable((0.0, 1.0), {"chat": (1.0,)})), "warm_up": 1.0}, ["seconds"]),
     ],
 )
 def test_wrong_arguments_are_refused(changes, paths):
@@ -163,3 +164,11 @@ def test_round_robin_goes_on_evenly_when_a_segment_joins():
     )
     served.run([np.arange(3000) / 100])
     assert served.counted.batches[:, 1].tolist() == [2500, 500]
+
+
+@pytest.mark.parametrize("router", [*Router])
+def test_where_no_segment_opens_again_requests_go_to_the_one_that_closed_last(router):
+    worker, rng = Worker(1, 1, (0.001,), (0.001,), 0.0), np.random.default_rng(0)
+    served = ServedRequests([worker] * 2, 1.0, (0.0, 30.0), router=router, rng=rng, times=[(0.0, 5.0), (0.0, 10.0)])
+    served.run([np.arange(500, 3000) / 100])
+    assert served.counted.batches[:, 1].tolist() == [0, 2500]
