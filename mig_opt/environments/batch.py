@@ -9,7 +9,7 @@ import numpy as np
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Schedule
-from mig_opt.environments.masked import Choice, Mask, MaskedEnv, Observation, slice_shares
+from mig_opt.environments.masked import Choice, Mask, MaskedEnv, Observation, chosen, slice_shares
 from mig_opt.errors import InputError, Problem
 from mig_opt.heuristics.batch.list_schedule import ScheduleBuilder
 from mig_opt.instances.batch import generate_batch
@@ -183,5 +183,5 @@ class BatchAgent:
         """Return the schedule that the model makes."""
         view = BatchView(batch, self.tasks)
         while not view.over:
-            view.act(int(self.choose(view.observe(), view.mask())))
+            view.act(chosen(self.choose, view))
         return view.schedule()

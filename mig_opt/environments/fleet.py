@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mig_opt.environments.masked import Choice, Mask, MaskedEnv, Observation, slice_shares
+from mig_opt.environments.masked import Choice, Mask, MaskedEnv, Observation, chosen, slice_shares
 from mig_opt.errors import raise_any
 from mig_opt.fleet.trace import Trace, check_jobs
 from mig_opt.gpu.geometry import GpuState, geometry_of, members
@@ -250,4 +250,4 @@ class FleetAgent(FleetView):
         """Let the model decide as long as there is something to start, unless it waits."""
         super().serve(cluster)
         while self.asked:
-            self.act(int(self.choose(self.observe(), self.mask())))
+            self.act(chosen(self.choose, self))

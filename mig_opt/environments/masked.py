@@ -36,6 +36,15 @@ class View(Protocol):
         """Return 1 for each action that is possible now, 0 for the others."""
 
 
+def chosen(choose: Choice, view: View) -> int:
+    """Return the action that a model takes; refuse one that the mask forbids."""
+    mask = view.mask()
+    action = int(choose(view.observe(), mask))
+    if not (0 <= action < len(mask) and mask[action]):
+        raise InputError([Problem("choose", f"must return an action that the mask allows, returned {action}")])
+    return action
+
+
 class MaskedEnv(gymnasium.Env[Observation, np.int64], Generic[_Instance]):
     """Environment with discrete actions, of which a mask allows some; each step is some seconds of an objective.
 

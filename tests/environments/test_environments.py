@@ -27,7 +27,6 @@ from mig_opt import (
     generate_batch,
     generate_trace,
     get_gpu,
-    load,
     simulate,
     validate,
 )
@@ -35,7 +34,6 @@ from mig_opt.environments import BatchAgent, FleetAgent
 from mig_opt.environments.masked import MOST_FORBIDDEN, Choice, Mask, Observation
 from mig_opt.fleet.trace import Outage
 from mig_opt.simulation import check_log
-from mig_opt.studies import compare
 
 IDS = ["mig_opt/Batch-v0", "mig_opt/Fleet-v0"]
 SMALL: dict[str, dict[str, Any]] = {"mig_opt/Batch-v0": {"tasks": 6}, "mig_opt/Fleet-v0": {"jobs": 8}}
@@ -268,25 +266,20 @@ def test_slots_that_are_empty_change_nothing_but_the_shapes():
     assert BatchAgent(first)(batch) == BatchAgent(first, tasks=9)(batch)
 
 
-def last(_: Observation, mask: Mask) -> int:
-    return int(mask.nonzero()[0][-1])
-
-
-agent = BatchAgent(last)
-
-
-def test_a_batch_agent_is_compared_like_a_method():
-    comparison = compare({"rodinia": load("rodinia-a30")}, ["far", agent])
-    assert comparison.failures == []
-    assert {run.run.column: run.outcome.makespan for run in comparison.runs}["BatchAgent"] == pytest.approx(
-        agent(load("rodinia-a30")).makespan
-    )
+@pytest.mark.parametrize("action", [0, -1, 10**6])
+def test_an_agent_that_does_what_the_mask_forbids_is_told(action):
+    bad: Choice = lambda _, mask: action if not 0 <= action < len(mask) else int(mask.argmin())  # noqa: E731
+    for call in (
+        lambda: BatchAgent(bad)(generate_batch(3)),
+        lambda: simulate(generate_trace("pcie-4"), FleetAgent(bad)),
+    ):
+        refused(call, match=r"choose: must return an action that the mask allows, returned -?\d+")
 
 
 def test_a_task_that_fits_nowhere_is_refused():
     batch = generate_batch(3, seed=1)
     heavy = batch.replace(tasks=(*batch.tasks, Task("heavy", {1: 3.0}, memory_gb=30.0)))
-    refused(agent, heavy, match=r"tasks\[3\]: fits on no instance")
+    refused(BatchAgent(scorer(1)), heavy, match=r"tasks\[3\]: fits on no instance")
 
 
 @pytest.mark.parametrize("goal", ["flow", "wait"])
