@@ -205,7 +205,7 @@ def _defragment(
 ) -> Attempt:
     from mig_opt.api.defragment import defragment
 
-    found = defragment(state, question["room"], time_limit=seconds, workers=workers)
+    found = defragment(state, question["room"], time_limit=seconds, workers=workers).uninterrupted()
     value = None if found.migrations is None else float(len(found.migrations))
     return Attempt(found.migrations, value, found.lower_bound, "defragment", found.runtime_s, found.versions)
 

@@ -37,6 +37,6 @@ class Attempt:
 
     @classmethod
     def of(cls, result: Result[Any]) -> Self:
-        """Return what a run has found."""
-        found = result.objective, result.lower_bound, result.method, result.runtime_s, result.versions
-        return cls(result.plan, *found)
+        """Return what a run has found; after Ctrl-C in it that goes on."""
+        found = result.uninterrupted()
+        return cls(found.plan, found.objective, found.lower_bound, found.method, found.runtime_s, found.versions)

@@ -176,7 +176,7 @@ def write_entry(library: Library, info: InstanceInfo, **files: str | None) -> Li
         else:
             path.unlink(missing_ok=True)
     entries = [dataclasses.asdict(entry) for entry in {**Library(library.folder).infos, info.name: info}.values()]
-    write_text(library.folder / "index.json", json.dumps({"instances": entries}, indent=1, ensure_ascii=False) + "\n")
+    write_text(library.folder / "index.json", json.dumps({"instances": entries}, indent=1) + "\n")
     return Library(library.folder)
 
 

@@ -78,7 +78,7 @@ def schedule_jobs(trace: Trace, question: Mapping[str, Any], seconds: float, _: 
             best = dataclasses.replace(best, plan=schedule, value=judged.value, method=policy)
     left = seconds - (time.perf_counter() - begin)
     if method == AUTO and len(trace.jobs) <= _MOST_JOBS_EXACTLY and left > 0:
-        found = trace_optimum(trace, "completion", time_limit=left)
+        found = trace_optimum(trace, "completion", time_limit=left).uninterrupted()
         arrivals = math.fsum(job.arrival for job in trace.jobs)
         least = max(bound, (found.lower_bound - arrivals) / len(trace.jobs))
         best = dataclasses.replace(best, lower_bound=least)
@@ -141,7 +141,7 @@ def accept(trace: Trace, _: Mapping[str, Any], seconds: float, workers: int, _me
     """Return the most jobs that can run from their arrival on."""
     from mig_opt.models.fleet.admission import admission_optimum
 
-    found = admission_optimum(trace, time_limit=seconds, workers=workers)
+    found = admission_optimum(trace, time_limit=seconds, workers=workers).uninterrupted()
     plan = None if found.admission is None else _accepted_schedule(trace, found.admission)
     rejected = None if plan is None else float(len(trace.jobs) - len(plan.runs))
     least = math.ceil(len(trace.jobs) - found.upper_bound - _TOLERANCE)

@@ -122,6 +122,8 @@ def _with_bounds(info: InstanceInfo, problem: Any, found: Attempt, files: dict[s
     wanted = info.solved and info.kind == "batch" and info.n <= _MOST_TASKS_PROVED_TWICE
     if plan is not None and wanted and evidence_of(bound, shown) == "claimed":
         certificate = prove(problem, plan, within=1e-6 * bound, time_limit=_SECOND_SECONDS, workers=1)
+        if certificate.interrupted:
+            raise KeyboardInterrupt
         if certificate.claim is Claim.PROVED:
             files["certificates"], proved = CERTIFICATE.to_json(certificate), certificate.lower_bound
             changes = {"certificate_sha256": digest_of(files["certificates"])}

@@ -20,7 +20,8 @@ from mig_opt.instances.bundled import DATA, FILE_KINDS, InstanceInfo, Library, c
 from mig_opt.instances.fleet.states import generate_state
 from mig_opt.instances.goals import GOALS, goal_of
 from mig_opt.instances.library import PROOFS, problems_of, sealed, submit, write_entry
-from mig_opt.instances.serving import generate_demand, generate_rates
+from mig_opt.instances.serving import generate_demand
+from mig_opt.method import control
 from mig_opt.studies.renewal import missing_runs, renew
 
 NAMES = tuple(library().infos)
@@ -104,10 +105,7 @@ def test_operation_costs_are_part_of_an_instance():
 
 
 def test_figures_that_make_no_instance():
-    refused(generate_demand, 0, match="must be at least 1")
     refused(generate_demand, 3, match="models", models="resnet50")
-    refused(generate_rates, load("parvagpu-s1"), 0, match="must be at least 1")
-    refused(generate_state, 0, match="gpus")
     state = generate_state(6, gpu="H100", share=0.4, seed=5)
     assert sum(len(state.gpu.placement(one.profile, one.start).footprint) for one in state.instances) <= 0.4 * 6 * 8
 
@@ -139,11 +137,11 @@ def test_a_better_plan_is_taken_and_nothing_else(own, tmp_path):
     path, proof = tmp_path / "best.json", tmp_path / "proof.json"
     SCHEDULE.write(result.schedule, path)
     CERTIFICATE.write(certify(batch, result.schedule, seconds=2.0), proof)
-    found = submit(own, SMALL, path, by="Ada", method="pencil", certificate=proof)
+    found = submit(own, SMALL, path, by="Ada \udcff", method="pencil", certificate=proof)  # a byte that is no text
     assert found.improved == ("best", "lower_bound")
     after = Library(tmp_path).info(SMALL)
     assert after.best.value < before.best.value
-    assert (after.best.found_by, after.best.method, after.evidence) == ("Ada", "pencil", "recomputed")
+    assert (after.best.found_by, after.best.method, after.evidence) == ("Ada \udcff", "pencil", "recomputed")
     assert verify(Library(tmp_path), SMALL) == []
     again = submit(Library(tmp_path), SMALL, path, by="Bob", certificate=proof)
     assert again.improved == ()
@@ -205,6 +203,14 @@ def test_a_renewal_goes_on_where_it_was(tmp_path):
     refused(renew, there, match="at least 1 s", limit=0.5)
 
 
+@pytest.mark.parametrize("name", [SMALL, "services-005-1", "fleet-004xa100-1", "reject-normal-25-1xa100-060-1"])
+def test_a_renewal_that_is_interrupted_writes_nothing(name, monkeypatch):
+    """Methods end with what they have; it counts as no run of so many seconds."""
+    monkeypatch.setattr(control, "interruptibly", Mock(side_effect=KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        goal_of(library().info(name)).attempt(load(name), library().info(name).question, 5.0, 1)
+
+
 def test_a_renewal_seeks_a_better_certificate_for_the_plan_on_record(tmp_path):
     """Here for one whose prices are as bad as can be; what is not better stays as it is."""
     name = "far-2xa100-2xa30-040-mixed-2"
@@ -252,7 +258,7 @@ def test_entries_that_make_no_sense():
         ({"goal": "fun"}, "'fun' is no goal"),
         ({"spec": {"n": 8, "colour": "red"}}, "cannot be verified: TypeError"),
         ({"spec": {"n": "eight"}}, "cannot be verified: "),
-        ({"spec": {"n": 0}}, "cannot be verified: n: must be at least 1 task"),
+        ({"spec": {"n": 0}}, "cannot be verified: n: must be from 1 to 10000000, is 0"),
     ):
         there = Library()
         there.infos = {SMALL: sealed(info, **changes)}
