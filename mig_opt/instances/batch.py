@@ -18,18 +18,18 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
 from mig_opt.batch.batch import Batch, Task
-from mig_opt.errors import InputError, Problem, nearest, raise_any
+from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.gpu.catalogue import get_gpu, gpu_noting
 from mig_opt.gpu.model import GpuModel
 from mig_opt.gpu.pools import Pool
 from mig_opt.gpu.problems import wrong_size
-from mig_opt.rules import entries_of, is_listed, wrong_type
-from mig_opt.rules.vocabulary import TimesByKind, is_integer, is_real
+from mig_opt.rules import entries_of, is_listed, wrong_choice, wrong_integer, wrong_number, wrong_share, wrong_type
+from mig_opt.rules.vocabulary import MOST_GPUS, TimesByKind, is_real
 
 ScalingName = Literal["PoorScaling", "MixedScaling", "GoodScaling"]
 """Named shares of tasks by the size they exploit, see :func:`scaling_shares`."""
@@ -50,6 +50,8 @@ TIME_RANGES: Mapping[TimesName, tuple[float, float]] = {"WideTimes": (1.0, 100.0
 _STAYS_MEMORY_BOUND: Mapping[Variant, float] = {"paper": 0.7, "published-program": 0.9}
 """Probability that a memory-bound task remains one with a slice more."""
 _SHARE_TOLERANCE = 1e-9
+MOST_TASKS = 10_000_000
+"""Number of tasks of a batch above which it is taken for a slip of the pen."""
 SPEEDS = 0.7, 1.6
 """Range of the times of a task on another kind of GPU, as a multiple of those on the largest."""
 
@@ -157,12 +159,11 @@ def generate_batch(
     """
     if pools := entries_of("pools", pools, Pool, "a Pool"):
         gpu, gpus = max((pool.gpu for pool in pools), key=lambda kind: kind.sizes[-1]), 1
-    problems = _number_problems(n, p_sup, gpus, seed, decimals, memory_bound=memory_bound)
-    problems += (
-        Problem(path, f"unknown {path} {value!r}; {nearest(str(value), known)}")
-        for path, value, known in (("variant", variant, VARIANTS), ("decided_by", decided_by, DECISIONS))
-        if value not in known
-    )
+    problems = [*wrong_integer("n", n, 1, MOST_TASKS), *wrong_share("p_sup", p_sup)]
+    problems += [*wrong_integer("gpus", gpus, 1, MOST_GPUS), *wrong_integer("seed", seed, 0, 2**63 - 1)]
+    problems += () if decimals is None else wrong_integer("decimals", decimals, 0, 300)
+    problems += [*wrong_share("memory_bound", memory_bound), *wrong_choice("variant", variant, VARIANTS)]
+    problems += wrong_choice("decided_by", decided_by, DECISIONS)
     t_min, t_max = _time_range(times, problems)
     model = gpu_noting(gpu, problems)
     shares = _shares(scaling, model, problems)
@@ -216,8 +217,7 @@ def scaling_shares(name: ScalingName, gpu: str | GpuModel = "A100") -> dict[int,
     >>> scaling_shares("PoorScaling", "A30")
     {1: 0.5, 2: 0.5, 4: 0.0}
     """
-    if name not in SCALINGS:
-        raise InputError([Problem("scaling", f"unknown configuration {name!r}; {nearest(name, SCALINGS)}")])
+    raise_any(wrong_choice("scaling", name, SCALINGS))
     sizes = (get_gpu(gpu) if isinstance(gpu, str) else gpu).sizes
     chosen = {"PoorScaling": sizes[:2], "MixedScaling": sizes, "GoodScaling": sizes[-2:]}[name]
     return {size: 1 / len(chosen) if size in chosen else 0.0 for size in sizes}
@@ -317,35 +317,16 @@ def _exact(share: float) -> Fraction:
     return Fraction(str(float(share)))
 
 
-def _number_problems(
-    n: int, p_sup: float, gpus: int, seed: int, decimals: int | None, *, memory_bound: float
-) -> list[Problem]:
-    digits = decimals is None or (is_integer(decimals) and decimals >= 0)
-    checks = (
-        ("n", n, is_integer(n) and n >= 1, "at least 1 task"),
-        ("p_sup", p_sup, is_real(p_sup) and 0 <= p_sup <= 1, "a share from 0 to 1"),
-        ("gpus", gpus, is_integer(gpus) and gpus >= 1, "at least 1"),
-        ("seed", seed, is_integer(seed) and seed >= 0, ">= 0"),
-        ("decimals", decimals, digits, ">= 0 (or None: not rounded)"),
-        ("memory_bound", memory_bound, is_real(memory_bound) and 0 <= memory_bound <= 1, "a share from 0 to 1"),
-    )
-    return [Problem(path, f"must be {wanted}, is {value!r:.60}") for path, value, right, wanted in checks if not right]
-
-
 def _time_range(times: str | tuple[float, float], problems: list[Problem]) -> tuple[float, float]:
     if isinstance(times, str):
-        for name, known in TIME_RANGES.items():
-            if name == times:
-                return known
-        problems.append(Problem("times", f"unknown configuration {times!r}; {nearest(times, TIME_RANGES)}"))
-        return 1.0, 1.0
+        problems += wrong_choice("times", times, list(TIME_RANGES))
+        return TIME_RANGES.get(cast("TimesName", times), (1.0, 1.0))
     if not is_listed(times) or list(map(is_real, times)) != [True, True]:
         problems.append(wrong_type("times", times, "the name of a configuration, or two numbers of seconds"))
         return 1.0, 1.0
     t_min, t_max = times
     for label, seconds in (("t_min", t_min), ("t_max", t_max)):
-        if not 0 < seconds < math.inf:
-            problems.append(Problem(f"times.{label}", f"must be a finite number of seconds > 0, is {seconds}"))
+        problems += wrong_number(f"times.{label}", seconds, "a finite number of seconds > 0", above=0)
     if t_min > t_max:
         problems.append(Problem("times", f"t_min must be at most t_max, but {t_min} > {t_max}"))
     return t_min, t_max
@@ -372,12 +353,7 @@ def _shares(
 
 
 def _share_problems(shares: Mapping[int, float]) -> list[Problem]:
-    problems = [
-        Problem(str(size), f"must be a share from 0 to 1, is {share}")
-        for size, share in shares.items()
-        if not 0 <= share <= 1
-    ]
-    total = math.fsum(shares.values())
-    if not problems and abs(total - 1) > _SHARE_TOLERANCE:
+    problems = [problem for size, share in shares.items() for problem in wrong_share(str(size), share)]
+    if not problems and abs((total := math.fsum(shares.values())) - 1) > _SHARE_TOLERANCE:
         problems.append(Problem("", f"the shares must sum to 1, sum to {total:g}"))
     return problems

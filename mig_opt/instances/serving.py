@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from mig_opt.errors import Problem, raise_any
+from mig_opt.errors import raise_any
 from mig_opt.gpu.pools import Pool
 from mig_opt.instances.bundled import load
 from mig_opt.rules import wrong_choice, wrong_integer
@@ -23,6 +23,7 @@ _RATES = 20.0, 4000.0
 _FACTORS = 0.02, 1.0
 _SLO_FACTORS = 0.8, 2.0
 _DAY = 86_400
+_MOST = 1_000_000  # services or steps: more is taken for a slip of the pen
 
 
 def generate_demand(
@@ -56,9 +57,7 @@ def generate_demand(
     [('001-mobilenetv2', 3077.0, 0.162), ('002-vgg19', 104.0, 0.519)]
     """
     problems = [*wrong_choice("models", models, ("parvagpu-s6", "mlperf-offline"))]
-    problems += wrong_integer("seed", seed, 0, 2**63 - 1)
-    if services < 1:
-        problems.append(Problem("services", f"must be at least 1, is {services}"))
+    problems += [*wrong_integer("seed", seed, 0, 2**63 - 1), *wrong_integer("services", services, 1, _MOST)]
     raise_any(problems)
     base = load(models)
     rng = np.random.Generator(np.random.PCG64(seed))
@@ -100,8 +99,7 @@ def generate_rates(demand: Demand, steps: int = 24, *, seed: int = 0) -> RateTab
     >>> generate_rates(load("parvagpu-s1"), 4, seed=1).rates["vgg19"]
     (163.4, 34.2, 124.5, 352.0)
     """
-    problems = [] if steps >= 1 else [Problem("steps", f"must be at least 1, is {steps}")]
-    raise_any([*problems, *wrong_integer("seed", seed, 0, 2**63 - 1)])
+    raise_any([*wrong_integer("steps", steps, 1, _MOST), *wrong_integer("seed", seed, 0, 2**63 - 1)])
     rng = np.random.Generator(np.random.PCG64(seed))
     rates = {}
     for service in demand.services:

@@ -17,7 +17,7 @@ from mig_opt.batch.schedule import Schedule, ScheduleResult
 from mig_opt.errors import InputError, Problem, nearest, problems_of
 from mig_opt.files.batch.batches import BATCH
 from mig_opt.files.kinds import gpu_named
-from mig_opt.instances.batch import generate_batch
+from mig_opt.instances.batch import MOST_TASKS, generate_batch
 from mig_opt.instances.bundled import instance_names, load
 from mig_opt.method.functions import found_at, name_of, place_of
 from mig_opt.method.options import run_options
@@ -32,11 +32,10 @@ from mig_opt.method.study import (
     MethodSettings,
     Study,
 )
-from mig_opt.rules import wrong_integer, wrong_type
-from mig_opt.rules.vocabulary import MOST_GPUS
+from mig_opt.rules import is_listed, wrong_integer, wrong_type
 from mig_opt.studies.environment import peak_bytes
 from mig_opt.studies.rows import Outcome, shielded
-from mig_opt.studies.runs import StudyRun, combinations
+from mig_opt.studies.runs import StudyRun, combinations, list_problems
 from mig_opt.texts import plural
 from mig_opt.validation import validate
 
@@ -175,8 +174,8 @@ def warm_up(method: str) -> None:
 
 def setting_problems(name: str, value: Any) -> Iterator[Problem]:
     """Yield the problems of one value of a setting of the generator of batches."""
-    if name in ("n", "gpus"):
-        yield from wrong_integer(name, value, 1, 10**7 if name == "n" else MOST_GPUS)
+    if name == "n":  # of which not all are to be drawn
+        yield from wrong_integer(name, value, 1, MOST_TASKS)
         return
     yield from problems_of(generate_batch, 1, **{name: value})  # the generator says what it does not know
 
@@ -188,9 +187,8 @@ def method_problems(method: MethodSettings, samples: Callable[[], list[tuple[str
     yield from _refused("deterministic", "deterministic", deterministic=method.deterministic)
     for name in _USUAL:
         values = getattr(method, name)
-        if not values:
-            yield Problem(name, "needs at least one value")
-        for index, value in enumerate(values):
+        yield from (wrong := list(list_problems({name: values})))
+        for index, value in () if wrong else enumerate(values):
             where = name if len(values) == 1 else f"{name}[{index}]"
             if name == "partition":
                 yield from _partition_problems(where, method.method, value, samples)
@@ -222,7 +220,7 @@ def _partition_problems(
 def sample_batches(sources: Sequence[BatchSource | None], folder: Path) -> Iterator[tuple[str, Batch]]:
     """Yield batches that show which partitions a study can have, with their paths; those that can be had."""
     for index, source in enumerate(sources):
-        drawn = source.gpu if isinstance(source, GeneratedBatches) else ()
+        drawn = source.gpu if isinstance(source, GeneratedBatches) and is_listed(source.gpu) else ()
         for gpu in drawn:
             with contextlib.suppress(InputError):  # which is a problem of its own
                 yield f"batches[{index}]", generate_batch(1, gpu=gpu)  # tasks of the generator run on every size

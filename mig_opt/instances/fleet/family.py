@@ -8,11 +8,11 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from mig_opt.errors import InputError, Problem, nearest
+from mig_opt.errors import InputError, Problem
 from mig_opt.fleet.job import Job
 from mig_opt.gpu.model import GpuModel, Profile
 from mig_opt.gpu.problems import wrong_size
-from mig_opt.rules import checked_value
+from mig_opt.rules import checked_value, wrong_choice, wrong_type
 from mig_opt.rules.vocabulary import Number, Share, Whole
 
 Kind = Literal["count", "positive", "not negative", "share", "text"]
@@ -44,11 +44,10 @@ class Parameter:
             found: list[Problem] = []
             checked_value(_KINDS[self.kind], value, self.name, found)
             yield from found
-        elif not isinstance(value, str) or (self.choices and value not in self.choices):
-            wanted = (
-                f"known name; {nearest(str(value), self.choices)}" if self.choices else f"text, like {self.default!r}"
-            )
-            yield Problem(self.name, f"must be a {wanted}, is {value!r:.60}")
+        elif self.choices:
+            yield from wrong_choice(self.name, value, self.choices)
+        elif not isinstance(value, str):
+            yield wrong_type(self.name, value, f"a text, like {self.default!r}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mig_opt.errors import raise_any
+from mig_opt.errors import InputError
 from mig_opt.fleet.state import FleetState, HeldInstance
-from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.catalogue import gpu_noting
 from mig_opt.gpu.model import GpuModel, Placement
 from mig_opt.rules import wrong_integer, wrong_share
 from mig_opt.rules.vocabulary import MOST_GPUS
@@ -41,8 +41,10 @@ def generate_state(gpus: int, *, gpu: str | GpuModel = "A100", share: float = 0.
     [(0, '2g.10gb', 4), (0, '1g.5gb', 6), (1, '1g.5gb', 2), (1, '1g.5gb', 3)]
     """
     problems = [*wrong_integer("gpus", gpus, 1, MOST_GPUS), *wrong_share("share", share)]
-    raise_any([*problems, *wrong_integer("seed", seed, 0, 2**63 - 1)])
-    model = get_gpu(gpu) if isinstance(gpu, str) else gpu
+    problems += wrong_integer("seed", seed, 0, 2**63 - 1)
+    model = gpu_noting(gpu, problems)
+    if problems or model is None:
+        raise InputError(problems)
     rng = np.random.Generator(np.random.PCG64(seed))
     placements, held = model.placements("base"), list[tuple[int, Placement]]()
     for index in range(gpus):
@@ -50,8 +52,9 @@ def generate_state(gpus: int, *, gpu: str | GpuModel = "A100", share: float = 0.
         while fitting := [one for one in placements if one.fits_beside(there)]:
             there.append(fitting[int(rng.random() * len(fitting))])
         held += [(index, one) for one in there]
-    while sum(len(one.footprint) for _, one in held) > share * gpus * model.memory_slices:
-        held.pop(int(rng.random() * len(held)))
+    used = sum(len(one.footprint) for _, one in held)
+    while used > share * gpus * model.memory_slices:
+        used -= len(held.pop(int(rng.random() * len(held)))[1].footprint)
     held.sort(key=lambda entry: (entry[0], entry[1].start))
     instances = tuple(
         HeldInstance(index, one.profile.name, one.start, f"job-{number:03}")

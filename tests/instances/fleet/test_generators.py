@@ -162,9 +162,10 @@ def test_streams_of_batches():
 
 
 def test_figures_that_nothing_can_be_drawn_with():
-    assert refused(generate_state, 2, share=-0.5, seed=-1) == ["share", "seed"]
-    assert refused(generate_demand, 0, seed=-1) == ["seed", "services"]
-    assert refused(generate_rates, generate_demand(2), 0, seed=-1) == ["steps", "seed"]
+    assert refused(generate_state, 2, share=-0.5, seed=-1, gpu=5) == ["share", "seed", "gpu"]
+    for count in (0, 1.5, "two"):
+        assert refused(generate_demand, count, seed=-1) == ["seed", "services"]
+        assert refused(generate_rates, generate_demand(2), count, seed=-1) == ["steps", "seed"]
     refused(
         generate_trace, "normal-25", jobs=3, sigma=1000, match="these figures of normal-25 make seconds that are no"
     )
