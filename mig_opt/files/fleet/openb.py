@@ -171,8 +171,8 @@ def _pods(path: Path, left_out: Counter[str]) -> list[_Pod]:
         needed = (*_FIGURES, *(["scheduled_time"] if cells["scheduled_time"] else []))
         figures = {column: figure(cells[column], f"{where}, {column}", findings) for column in needed}
         gpus, milli = figures["num_gpu"], figures["gpu_milli"]
-        if gpus != int(gpus):
-            findings.add(f"{where}, num_gpu", f"must be a whole number, is {gpus}")
+        if gpus != int(gpus) or gpus > MOST_GPUS:
+            findings.add(f"{where}, num_gpu", f"must be a whole number of at most {MOST_GPUS}, is {gpus:g}")
         if not cells["name"]:
             findings.add(f"{where}, name", "must not be empty")
         if milli > _WHOLE:

@@ -18,6 +18,8 @@ DATA = PUBLISHED / "alibaba_openb"
 
 def test_pods_that_are_no_jobs_are_counted(tmp_path):
     pods = (HERE / "inputs" / "pods.csv").read_text(encoding="utf-8")
+    (tmp_path / "pods.csv").write_text(f"{pods}p7,6000,12288,1e9,300,,BE,Succeeded,300,300,300\n")
+    assert "must be a whole number of at most 1000000" in complaints(import_trace, tmp_path / "pods.csv")[0]
     (tmp_path / "pods.csv").write_text(f"{pods}p7,6000,12288,1,300,,BE,Succeeded,300,300,300\n")
     assert complaints(import_trace, tmp_path / "pods.csv", first_s=1000) == [
         "no pod becomes a job: 1 ask for no GPU, 1 were never scheduled, 1 took no time, 5 outside of the window"
