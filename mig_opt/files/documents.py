@@ -73,7 +73,7 @@ def parsed(document: Document, source: str) -> tuple[dict[str, Any], list[Proble
         document = decoded(document, source)
     elif not isinstance(document, str):
         try:
-            document = json.dumps(dict(document), default=_plain_number)
+            document = json.dumps(dict(document), default=plain_number)
         except (TypeError, ValueError, RecursionError) as error:
             _refuse(source, f"is not made of what JSON can hold: {error}")
     repeats: dict[int, tuple[object, list[str]]] = {}  # objects by their identity, with keys that they repeat
@@ -183,11 +183,11 @@ def _expanded(value: object, indent: str) -> str:
 
 
 def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain_number)
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, default=plain_number)
 
 
-def _plain_number(value: Any) -> int | float:
-    # Numbers of other libraries (numpy's, fractions) are written like Python's own.
+def plain_number(value: Any) -> int | float:
+    """Return a number of another library (numpy's, a fraction) as one of Python, as which it is written."""
     try:
         return operator.index(value)
     except TypeError:

@@ -197,8 +197,9 @@ def check_comparison(
     if not isinstance(batches, Mapping):
         wanted = "batches or traces by their names, such as {'today': batch}"
         raise InputError([wrong_type("batches", batches, wanted)])
-    problems: list[Problem] = []
     subjects = dict(batches)
+    others = {name: subject for name, subject in subjects.items() if not isinstance(subject, Batch | Trace)}
+    problems = [wrong_type(f"batches.{name}", subject, "a Batch or a Trace") for name, subject in others.items()]
     traces = [isinstance(subject, Trace) for subject in subjects.values()]
     if any(traces) and not all(traces):
         problems.append(Problem("batches", "must be all batches, or all traces: no method is for both"))

@@ -114,6 +114,8 @@ def _on_cluster(
     with _client(scheduler) as client:
         import distributed
 
+        if not client.nthreads():
+            raise InputError([Problem("scheduler", f"has no workers; begin some: dask worker {scheduler}")])
         here = fingerprint()
         for worker, there in client.run(fingerprint).items():
             if there != here:

@@ -22,7 +22,7 @@ from mig_opt.method.functions import found_at, name_of, place_of
 from mig_opt.method.registry import get_policy
 from mig_opt.method.result import Status, relative_gap
 from mig_opt.method.study import GeneratedTraces, PolicySettings, Study, TraceFromFile
-from mig_opt.rules import wrong_integer, wrong_type
+from mig_opt.rules import wrong_integer
 from mig_opt.rules.vocabulary import MOST_GPUS
 from mig_opt.simulation.fleet.cluster import Policy
 from mig_opt.simulation.fleet.options import option_problems, policy_label
@@ -30,7 +30,7 @@ from mig_opt.simulation.fleet.simulator import Simulation, check_own_policy, sim
 from mig_opt.studies.batch import violations
 from mig_opt.studies.environment import peak_bytes
 from mig_opt.studies.rows import Outcome, shielded
-from mig_opt.studies.runs import StudyRun, combinations, settings_of
+from mig_opt.studies.runs import StudyRun, combinations, list_problems, settings_of
 from mig_opt.validation.fleet.logs import check_log
 
 UNFINISHED = "unfinished"
@@ -185,17 +185,8 @@ def policy_problems(settings: PolicySettings) -> Iterator[Problem]:
     except InputError as error:
         yield from error.problems
         return
-    problems = [*list_problems("options", settings.options)]
+    problems = [problem.below("options") for problem in list_problems(settings.options)]
     problems += (problem.below("options") for problem in option_problems(entry, settings.options))
     yield from problems
     for options in () if problems else combinations(settings.options):
         yield from (problem.below("options") for problem in problems_of(entry.load(), **options))
-
-
-def list_problems(key: str, lists: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield the entries of a mapping that are no tuples of values."""
-    for name, values in lists.items():
-        if not isinstance(values, tuple):
-            yield wrong_type(f"{key}.{name}", values, "a tuple of values")
-        elif not values:
-            yield Problem(f"{key}.{name}", "needs at least one value")

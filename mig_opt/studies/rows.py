@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from mig_opt.errors import InputError, MigOptError, Problem, raise_any
-from mig_opt.files.documents import decoded, read_bytes, write_bytes
+from mig_opt.files.documents import decoded, make_folder, read_bytes, write_bytes
 from mig_opt.method.result import Status, relative_gap
 
 CRASHED = "crashed"
@@ -137,7 +137,7 @@ class Records(Generic[R]):
                 del found["figures"]
             document = {"run": json.loads(run.key), "outcome": found, "fingerprint": current, "date": row.date}
             document["environment"] = dict(row.environment)
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(self._path.parent)
             with self._path.open("a+b") as file:
                 if self._torn:
                     file.truncate(self._path.read_bytes().rfind(b"\n") + 1)

@@ -16,7 +16,10 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from mig_opt.batch.kinds import no_costs
+from mig_opt.errors import Problem
+from mig_opt.files.documents import plain_number
 from mig_opt.method.study import BatchSource, BundledBatch, GeneratedBatches, GeneratedTraces, Study, TraceSource
+from mig_opt.rules import is_listed, wrong_type
 from mig_opt.studies.rows import Outcome
 from mig_opt.studies.workers import alone
 from mig_opt.texts import plural
@@ -45,12 +48,12 @@ class StudyRun(ABC):
     @property
     def key(self) -> str:
         """All that decides the run, as one line of JSON."""
-        return json.dumps({self.KIND: dict(self.source), **self.arguments})
+        return json.dumps({self.KIND: dict(self.source), **self.arguments}, default=plain_number)
 
     @property
     def batch_key(self) -> str:
         """Text that tells the batch or trace from others."""
-        return json.dumps({self.KIND: dict(self.source)})
+        return json.dumps({self.KIND: dict(self.source)}, default=plain_number)
 
     @property
     def label(self) -> str:
@@ -114,6 +117,15 @@ class StudyRun(ABC):
         extra = [f"{entry.gpus} GPUs"] if entry.gpus else []
         extra += [] if entry.operation_costs else ["no operation costs"]
         yield {**source, "digest": cls.digest(subject)}, group or ", ".join([name, *extra]), subject
+
+
+def list_problems(lists: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield the entries of a mapping that are no tuples of values."""
+    for name, values in lists.items():
+        if not is_listed(values):
+            yield wrong_type(name, values, "a tuple of values")
+        elif not tuple(values):
+            yield Problem(name, "needs at least one value")
 
 
 def combinations(lists: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:

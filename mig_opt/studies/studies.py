@@ -7,14 +7,14 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from mig_opt.errors import Problem, problems_of, raise_any
 from mig_opt.files.documents import Document
 from mig_opt.files.studies import STUDY, study_document
 from mig_opt.instances.bundled import instance_info
 from mig_opt.method.study import GeneratedBatches, GeneratedTraces, Study
-from mig_opt.rules import wrong_class, wrong_flag, wrong_integer
+from mig_opt.rules import entries_of, hints_of, parts_of, wrong_class, wrong_flag, wrong_integer
 from mig_opt.rules.vocabulary import MOST_GPUS
 from mig_opt.studies import batch, fleet
 from mig_opt.studies.batch import BatchRun
@@ -22,7 +22,7 @@ from mig_opt.studies.environment import fingerprint
 from mig_opt.studies.execution import MOST_JOBS, run_missing
 from mig_opt.studies.fleet import TraceRun
 from mig_opt.studies.rows import Records, Row, contradictions, failures
-from mig_opt.studies.runs import Source, StudyRun
+from mig_opt.studies.runs import Source, StudyRun, list_problems
 from mig_opt.studies.summary import Judged, Line, TraceLine, Winners, judge, summarise, summarise_traces, winners
 
 
@@ -243,6 +243,10 @@ def study_from_json(document: Document, *, folder: str | Path = ".", source: str
 def check_study(study: Study, folder: Path) -> None:
     """Refuse a study that cannot be run; relative paths of files begin in the folder."""
     raise_any(wrong_class("study", study, Study, "read_study('study.toml')"))
+    lists = {key: get_args(parts_of(hint).bare) for key, hint in hints_of(Study).items()}
+    wanted = "a source or settings, such as MethodSettings('far')"
+    given = ((key, getattr(study, key), kind[0]) for key, kind in lists.items() if kind)
+    raise_any(problem for key, own, kind in given for problem in problems_of(entries_of, key, own, kind, wanted))
     problems = list(_part_problems(study, folder))
     problems += wrong_integer("repetitions", study.repetitions, 1, _MOST_REPETITIONS)
     problems += wrong_integer("seed", study.seed, 0, _LARGEST_SEED - _MOST_REPETITIONS)
@@ -279,7 +283,7 @@ def _source_problems(source: Source, run_class: type[StudyRun], folder: Path) ->
         yield from _value_problems(source, batch.setting_problems)
     elif isinstance(source, GeneratedTraces):
         problems = list(_value_problems(source, fleet.setting_problems))
-        problems += fleet.list_problems("parameters", source.parameters)
+        problems += (problem.below("parameters") for problem in list_problems(source.parameters))
         yield from problems or dict.fromkeys(fleet.parameter_problems(source))
     else:
         wrong = [] if source.gpus is None else list(wrong_integer("gpus", source.gpus, 1, MOST_GPUS))
@@ -301,9 +305,8 @@ def _value_problems(
         if name in ("parameters", "group"):
             continue
         values = getattr(source, name)
-        if not values:
-            yield Problem(name, "needs at least one value")
-        for index, value in enumerate(values):
+        yield from (wrong := list(list_problems({name: values})))
+        for index, value in () if wrong else enumerate(values):
             if name == "operation_costs":
                 found = wrong_flag(name, value)
             elif name == "seeds":

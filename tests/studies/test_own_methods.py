@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 from documents import refused
 from study_parts import problems
@@ -124,6 +125,7 @@ def test_schedulers_are_compared_on_traces():
     assert "planner" in default_methods(traces=True)
     mixed: dict[str, Any] = {**traces, "batch": generate_batch(3)}
     assert "all batches, or all traces" in problems(lambda: compare(mixed, ["far"]))["batches"]
+    assert "a Batch or a Trace" in problems(lambda: compare({"s1": load("parvagpu-s1")}))["batches.s1"]
     assert "first-fit" in problems(lambda: compare(traces, ["fist-fit"]))["methods"]
     assert "methods of Policy" in problems(lambda: compare(traces, [FirstFit]))["methods"]
     assert "partition" in problems(lambda: compare(traces, [agent], partition="4"))
@@ -132,7 +134,10 @@ def test_schedulers_are_compared_on_traces():
 @pytest.mark.parametrize("jobs", [None, 2])
 def test_own_methods_and_schedulers_take_part_in_studies(jobs, tmp_path):
     study = Study(
-        (GeneratedBatches(n=(4,), operation_costs=(True, False)), BundledBatch("far-1xa100-1xa30-008-mixed-1")),
+        (
+            GeneratedBatches(n=np.array([4]), operation_costs=(True, False)),
+            BundledBatch("far-1xa100-1xa30-008-mixed-1"),
+        ),
         (MethodSettings("far"), MethodSettings(worst_first), MethodSettings(planner, label="agent")),
         traces=(GeneratedTraces(("normal-25",), parameters={"jobs": (8,)}, gpus=(2,)),),
         policies=(PolicySettings("first-fit"), PolicySettings(agent)),
@@ -154,6 +159,10 @@ def test_studies_refuse_what_other_processes_do_not_find():
         (Study(batches, (MethodSettings(lambda batch: None),)), "methods[0].method", "at the top of a file"),
         (Study(traces=traces, policies=(PolicySettings(FleetAgent(first)),)), "policies[0].policy", "at the top of"),
         (Study(traces=traces, policies=(PolicySettings(agent, {"a": (1,)}),)), "policies[0].options.a", "given by"),
+        (Study(batches, (MethodSettings("far", time_limit=5),)), "methods[0].time_limit", "a tuple of values"),
+        (Study((GeneratedBatches((4,), 3, gpu=5),), (MethodSettings("far"),)), "batches[0].seeds", "a tuple of values"),
+        (Study(batches, ("far",)), "methods[0]", "such as MethodSettings"),
+        (Study(batches[0], (MethodSettings("far"),)), "batches", "must be a tuple"),
     ):
         assert message in problems(lambda study=study: run_study(study))[path]
     refused(run_study, Study(batches, (MethodSettings("os:abort"),)), match="unknown method 'os:abort'")

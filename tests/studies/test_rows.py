@@ -28,6 +28,11 @@ def known(path: Path, number: int, sources: str = "f") -> Outcome | None:
     return row.outcome if row else None
 
 
+def test_a_folder_that_cannot_be_made_is_told(path):
+    path.touch()
+    refused(add, path / "rows.jsonl", 1, match="cannot be written")
+
+
 @pytest.mark.parametrize("name", [plain, packed])
 def test_packed_rows_are_read_and_new_ones_are_written_beside_them(path, name):
     """Either name stands for both files."""
