@@ -6,7 +6,7 @@ from study_parts import method_that, problems
 from mig_opt import Batch, Schedule, compare, generate_batch, load
 from mig_opt.heuristics.batch.far import far
 from mig_opt.method.control import Control
-from mig_opt.studies.comparison import comparison_rows, comparison_to_csv, default_methods
+from mig_opt.studies.comparison import comparison_rows, comparison_to_csv
 
 
 def test_compare():
@@ -28,12 +28,6 @@ def test_compare_refuses_all_at_once():
     found = problems(lambda: compare({}, ["far", "fr"], time_limit=0, seed=-1, workers=0))
     assert set(found) == {"methods", "time_limit", "seed", "workers"}
     assert set(problems(lambda: compare({}, []))) == {"methods"}
-
-
-def test_every_heuristic_is_compared_by_default():
-    assert default_methods()[0] == "cp"
-    assert "far" in default_methods()
-    assert "brute-force" not in default_methods()
 
 
 @pytest.mark.parametrize("with_schedule", [True, False])

@@ -11,7 +11,6 @@ from mig_opt import (
     Batch,
     RateTable,
     Study,
-    Trace,
     compare,
     deploy_day,
     deploy_with_promise,
@@ -30,7 +29,6 @@ from mig_opt.environments import BatchAgent, FleetAgent
 from mig_opt.errors import InputError, SolverError
 from mig_opt.heuristics.fleet.queues import FirstFit
 from mig_opt.instances.bundled import library
-from mig_opt.method.functions import found_at, place_of
 from mig_opt.method.result import Status
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment
@@ -189,14 +187,6 @@ def test_a_file_with_text_of_a_place_runs_nothing(tmp_path):
     for name in (f"{tmp_path}/evil.py:method", "os:abort"):
         refused(solve, load("rodinia-a30"), name, match="unknown method")
     assert not (tmp_path / "ran").exists()
-
-
-def test_places():
-    assert place_of(agent, "solver") == f"{__name__}:agent"
-    assert found_at(place_of(worst_first, "solver")) is worst_first
-    assert found_at(place_of(Trace, "solver")) is Trace
-    for other in (lambda: None, FleetAgent(first)):
-        refused(place_of, other, "solver", match="at the top of a file")
 
 
 def test_trained_models_are_scored():

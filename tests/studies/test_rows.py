@@ -28,11 +28,6 @@ def known(path: Path, number: int, sources: str = "f") -> Outcome | None:
     return row.outcome if row else None
 
 
-def test_a_folder_that_cannot_be_made_is_told(path):
-    path.touch()
-    refused(add, path / "rows.jsonl", 1, match="cannot be written")
-
-
 @pytest.mark.parametrize("name", [plain, packed])
 def test_packed_rows_are_read_and_new_ones_are_written_beside_them(path, name):
     """Either name stands for both files."""
@@ -48,14 +43,6 @@ def test_packed_rows_are_read_and_new_ones_are_written_beside_them(path, name):
     assert [known(path, number) for number in (1, 2, 3)] == [FINE, FINE, BETTER]
     assert pack(path) == 3
     assert [known(path, number) for number in (1, 2, 3)] == [FINE, FINE, BETTER]
-
-
-def test_of_rows_of_the_same_run_the_latest_stays(path):
-    add(path, 1, FINE, "old")
-    add(path, 1, BETTER, "new")
-    assert pack(path) == 1
-    assert known(path, 1, "new") == BETTER
-    assert known(path, 1, "old") is None
 
 
 def test_rows_of_two_places_are_merged(path, tmp_path):
@@ -84,13 +71,6 @@ def test_nothing_to_pack(path):
     assert packed(path).stat().st_mtime_ns == before, "without new rows the file is not written again"
 
 
-def test_a_torn_last_line_is_not_packed(path):
-    add(path, 1)
-    path.write_text(path.read_text() + '{"run": {"num')
-    assert pack(path) == 1
-    assert known(path, 1) == FINE
-
-
 @pytest.mark.parametrize(
     ("data", "message"), [(b"no xz", "is no xz file"), (lzma.compress(b"{}\n"), "line 1: is no row")]
 )
@@ -99,14 +79,7 @@ def test_a_packed_file_of_something_else_is_refused_and_kept(path, data, message
     for use in (lambda: Records(path, Job.read), lambda: pack(path)):
         refused(use, match=message)
     assert packed(path).read_bytes() == data
-
-
-def test_a_file_with_a_line_that_is_no_row_is_not_packed(path):
-    add(path, 1)
-    path.write_text(path.read_text() + "{}\n")
-    refused(pack, path, match="line 2")
-    assert path.exists()
-    assert not packed(path).exists()
+    refused(add, packed(path) / "rows.jsonl", 1, match="cannot be written")
 
 
 @pytest.mark.skipif(not BENCH.is_dir(), reason="the tests run without the checkout")
