@@ -198,13 +198,6 @@ def test_a_job_goes_where_partitions_that_never_change_have_an_instance_for_it()
     assert simulate(trace, "static").unfinished == ()
 
 
-def test_a_job_goes_to_a_kind_whose_gpus_are_there() -> None:
-    job = Job("a", 1.0, {"A30": {4: 30.0}, "A100": {7: 10.0}})
-    pools = (Pool(A100, 1, mig=False), Pool(A30, 1, mig=False))
-    done = simulate(Trace((job,), pools=pools, outages=(Outage(0, 0.0, 1e6),)), "first-fit")
-    assert list(done.log.finished) == [31.0]
-
-
 def test_gpus_without_mig_have_no_operations() -> None:
     trace = Trace((Job("a", 0.0, {"A30": {4: 5.0}}),), pools=(Pool(A30, 1, mig=False), Pool(A100, 1)))
     done = simulate(trace, "pcie-aware")
