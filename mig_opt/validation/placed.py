@@ -7,6 +7,7 @@ instances look only at those entries whose place exists; other rules report the 
 from __future__ import annotations
 
 import math
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 Entry = TypeVar("Entry", bound=Located)
 Item = TypeVar("Item")
 Key = TypeVar("Key")
+
+_ROUNDING = 1e-15  # share of a time by which sums of floating-point numbers may differ from the true sum
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,7 @@ def clashes(
 
     That is the rule of :meth:`~mig_opt.gpu.model.Placement.obstacles`: all that overlap with one share slices with it,
     or else they are as many of its profile as may exist. Of several earlier spans with one placement, the one that ends
-    last is named. Overlaps up to ``tolerance`` seconds are none.
+    last is named. Overlaps up to the :func:`leeway` are none.
     """
     return _clashes(spans, Placement.obstacles, tolerance)
 
@@ -98,7 +101,8 @@ def _clashes(
         there = {
             key: other
             for key, other in here.items()
-            if other.end > span.begin + tolerance and span.end > other.begin + tolerance
+            if other.end > span.begin + leeway(span.begin, tolerance)
+            and span.end > other.begin + leeway(other.begin, tolerance)
         }
         found = obstacles(span.key, there)
         if found:
@@ -131,6 +135,14 @@ def time_problems(entry: Run | Operation | ChangeStep, tolerance: float) -> Iter
         yield Problem("begin", f"must not be negative, is {in_seconds(entry.begin)}")
     if entry.end < entry.begin - tolerance:
         yield Problem("end", f"ends at {in_seconds(entry.end)}, before it begins at {in_seconds(entry.begin)}")
+
+
+def leeway(moment: float, tolerance: float) -> float:
+    """Return the seconds by which two times may differ: a tolerance, or what is lost in rounding if that is more.
+
+    With a tolerance of 0 they may not.
+    """
+    return tolerance and max(tolerance, _ROUNDING * min(abs(moment), sys.float_info.max))
 
 
 def too_late(begin: float, end: float, seconds: float, tolerance: float = 0.0) -> bool:

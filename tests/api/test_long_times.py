@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 from strategies import late_things, spread_batches
 
 from mig_opt import InputError, Status, check, explain, get_gpu, load, plan_stream, prove, solve, write
+from mig_opt.api.change import plan_change
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.fleet.state import FleetState, HeldInstance
 from mig_opt.gpu.model import OperationCosts
+from mig_opt.serving.deployment import Deployment, Segment
 
 A30, RODINIA = get_gpu("A30"), load("rodinia-a30")
 OPTIMUM = 28.43392
@@ -85,6 +87,17 @@ def test_streams_do_not_wait_for_it(free: float) -> None:
     for join in ("trivial", "reversed", "moved", "handover"):
         expected, found = (plan_stream(each, join=join, method="cp", workers=1) for each in (one, two))
         assert found.ends == expected.ends
+
+
+@pytest.mark.parametrize("seconds", [1e10, 1e11])
+def test_streams_and_changes_may_take_for_ages(seconds: float) -> None:
+    batch = Batch((Task("a", {1: 1.1 * seconds, 2: 0.7 * seconds}), Task("b", {2: seconds / 3})), A30)
+    assert len(plan_stream([batch] * 3, join="trivial").ends) == 3
+    costs = OperationCosts({1: 1.1 * seconds, 2: seconds / 3, 4: seconds}, {1: seconds / 7, 2: seconds / 9, 4: seconds})
+    whole, half, small = (Segment("a", 0, f"{at}g.{6 * at}gb", at % 4, 1, 1, 10.0, 0.1) for at in (4, 2, 1))
+    one, two = Deployment(("A30",), (whole,)), Deployment(("A30",), (half, small))
+    for running, deployment in ((one, two), (two, one)):
+        assert plan_change(running, deployment, operations={"A30": costs}).plan.duration > seconds
 
 
 @pytest.mark.parametrize("most", [2, pytest.param(3, marks=pytest.mark.deep)])

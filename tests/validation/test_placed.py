@@ -35,6 +35,8 @@ def test_spans_with_one_key_on_one_gpu_clash_where_they_overlap() -> None:
     elsewhere = [Span(0.0, 9.0, 1, "a", "other GPU"), Span(0.0, 9.0, 0, "b", "other key")]
     assert found([*spans, *elsewhere]) == [("early", "late")]
     assert found(spans, tolerance=0.1) == []
+    rounded = [replace(spans[0], begin=2e11, end=3e11), replace(spans[1], end=2e11 + 1e-4)]
+    assert [found(rounded, tolerance) for tolerance in (0.0, 1e-6)] == [[("early", "late")], []]
 
 
 def test_the_earlier_span_that_ends_last_is_named() -> None:

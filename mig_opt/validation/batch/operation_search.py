@@ -28,7 +28,7 @@ from typing import NamedTuple
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Operation, OperationKind, Run
 from mig_opt.gpu.model import Placement
-from mig_opt.validation.placed import Placed, clashes, in_seconds, spans_of
+from mig_opt.validation.placed import Placed, clashes, in_seconds, leeway, spans_of
 from mig_opt.validation.violations import Violation, ViolationCode
 
 ROUNDING = 1e-9
@@ -178,13 +178,14 @@ def _jobs(batch: Batch, blocks: Sequence[_Block], tolerance: float) -> list[Driv
             release = max((job.release + job.seconds for job in before), default=0.0)
             seconds = batch.operations.of("create", profile)
             first, begin = block.first, block.first.entry.begin
-            job = DriverJob("create", block.placement, release, seconds, begin, begin + tolerance, first, before)
+            limit = begin + leeway(begin, tolerance)
+            job = DriverJob("create", block.placement, release, seconds, begin, limit, first, before)
             jobs.append(job)
             ready, after = max(ready, release + seconds), (job,)
         if index in due:
             deadline, run = due[index]
             # The deadline is a difference of floating-point numbers; the creation behind it is checked exactly.
-            limit = deadline + tolerance + ROUNDING
+            limit = deadline + leeway(deadline, tolerance) + ROUNDING
             seconds = batch.operations.of("destroy", profile)
             destructions[index] = DriverJob("destroy", block.placement, ready, seconds, deadline, limit, run, after)
             jobs.append(destructions[index])

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from mig_opt.batch.batch import Batch, Task
-from mig_opt.batch.schedule import Lifetime, Operation, Run, Schedule, lifetimes
+from mig_opt.batch.schedule import Lifetime, Operation, Run, Schedule, lifetimes, wrong_types
 from mig_opt.errors import InputError, Problem, raise_any
-from mig_opt.gpu.model import Location, Placement
-from mig_opt.rules import wrong_class, wrong_number
+from mig_opt.gpu.model import Location
+from mig_opt.rules import wrong_number
 from mig_opt.texts import plural
 from mig_opt.validation.batch.operation_search import operations_for
 from mig_opt.validation.placed import (
@@ -28,6 +28,7 @@ from mig_opt.validation.placed import (
     clash_message,
     clashes,
     in_seconds,
+    leeway,
     overlaps,
     placed_entries,
     placement_problems,
@@ -72,7 +73,7 @@ def validate(batch: Batch, schedule: Schedule, *, tolerance: float = 1e-6) -> Va
         The schedule. If its operations are None, operations are looked for; the search is exact: if there are any that
         make the runs feasible, some are found.
     tolerance : float
-        Seconds by which two times may differ and still count as equal.
+        Seconds by which two times may differ and still count as equal; more where they are rounded to more.
 
     Returns
     -------
@@ -107,7 +108,7 @@ def validate(batch: Batch, schedule: Schedule, *, tolerance: float = 1e-6) -> Va
     ['no-operation-sequence']
     """
     wrong = wrong_number("tolerance", tolerance, "a finite number of seconds >= 0", at_least=0)
-    raise_any([*wrong_class("schedule", schedule, Schedule, "solve(batch).schedule"), *wrong])
+    raise_any([*wrong_types(batch, schedule), *wrong])
     case = schedule_case(batch, schedule, tolerance)
     violations = [violation for rule in ENTRY_RULES for violation in rule(case)]
     if schedule.operations is None:
@@ -154,10 +155,6 @@ class ScheduleCase:
     def doubtful(self, location: Location) -> bool:
         """Return True if it is unclear which instances there are, for a reason that has been reported."""
         return bool(self.doubts) and not self.doubts.isdisjoint(((), location[:1], location))
-
-    def placement(self, lifetime: Lifetime) -> Placement:
-        """Return the placement of an instance."""
-        return self.batch.placement(lifetime)
 
     def path(self, operation: int | None) -> str:
         """Return the path of an operation of a lifetime in the schedule."""
@@ -296,7 +293,7 @@ def _run_durations(case: ScheduleCase) -> Iterator[Violation]:
         seconds = None if task is None else task.profiled(placed.placement.profile)
         if seconds is None:
             continue
-        if abs(run.end - (run.begin + seconds)) > case.tolerance:
+        if abs(run.end - (run.begin + seconds)) > leeway(run.end, case.tolerance):
             message = (
                 f"task {run.task!r} takes {in_seconds(seconds)} on {run.profile}, but its run from "
                 f"{in_seconds(run.begin)} to {in_seconds(run.end)} is {in_seconds(run.end - run.begin)} long"
@@ -315,7 +312,7 @@ def _too_late(path: str, subject: str, entry: Run | Operation, seconds: float) -
 def _makespan(case: ScheduleCase) -> Iterator[Violation]:
     stated, makespan = case.schedule.stated_makespan, case.schedule.makespan
     known = all(math.isfinite(run.end) for run in case.schedule.runs)
-    if stated is not None and known and not abs(stated - makespan) <= case.tolerance:
+    if stated is not None and known and not abs(stated - makespan) <= leeway(makespan, case.tolerance):
         message = f"the stated makespan is {in_seconds(stated)}, but the last run ends at {in_seconds(makespan)}"
         yield Violation(ViolationCode.WRONG_MAKESPAN, "makespan", message)
 
@@ -346,9 +343,10 @@ def _runs_in_instances(case: ScheduleCase) -> Iterator[Violation]:
             message = f"task {run.task!r} runs on {place}, but no such instance ever exists"
             yield Violation(ViolationCode.RUN_WITHOUT_INSTANCE, f"runs[{placed.index}]", message)
             continue
-        ready = bisect_right(there, run.begin + case.tolerance, key=lambda lifetime: lifetime.ready)
+        ready = bisect_right(there, run.begin + leeway(run.begin, case.tolerance), key=lambda lifetime: lifetime.ready)
         # Within the tolerance of a re-creation the run may belong to the instance before.
-        if any(run.end <= lifetime.close + case.tolerance for lifetime in there[max(ready - 2, 0) : ready]):
+        latest = run.end - leeway(run.end, case.tolerance)
+        if any(latest <= lifetime.close for lifetime in there[max(ready - 2, 0) : ready]):
             continue
         if ready == 0:
             why = f"begins at {in_seconds(run.begin)}, but {place} is ready only at {in_seconds(there[0].ready)}"
@@ -362,7 +360,7 @@ def _runs_in_instances(case: ScheduleCase) -> Iterator[Violation]:
 def _instances_exclude(case: ScheduleCase) -> Iterator[Violation]:
     # An initial instance was there before everything else, also before an operation that begins at 0.
     spans = (
-        Span(-math.inf if each.initial else each.begin, each.end, each.gpu, case.placement(each), each)
+        Span(-math.inf if each.initial else each.begin, each.end, each.gpu, case.batch.placement(each), each)
         for each in case.lifetimes
     )
     for later, earlier in clashes(spans, case.tolerance):
@@ -375,7 +373,7 @@ def _operation_durations(case: ScheduleCase) -> Iterator[Violation]:
     for placed in case.operations:
         operation = placed.entry
         seconds = case.batch.operations.of(operation.kind, placed.placement.profile)
-        if abs(operation.end - (operation.begin + seconds)) > case.tolerance:
+        if abs(operation.end - (operation.begin + seconds)) > leeway(operation.end, case.tolerance):
             message = (
                 f"the {_noun(operation)} of {placed.placement} takes {in_seconds(seconds)}, but is "
                 f"{in_seconds(operation.end - operation.begin)} long here"
@@ -414,7 +412,7 @@ def _stray_operations(case: ScheduleCase) -> Iterator[Violation]:
 
 def _early_destructions(case: ScheduleCase) -> Iterator[Violation]:
     for lifetime in case.lifetimes:
-        if lifetime.close < lifetime.ready - case.tolerance:
+        if lifetime.close < lifetime.ready - leeway(lifetime.ready, case.tolerance):
             state = "free" if lifetime.initial else "created"
             message = (
                 f"the destruction of {lifetime} of GPU {lifetime.gpu} begins at {in_seconds(lifetime.close)}, but it "

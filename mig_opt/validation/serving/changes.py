@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from mig_opt.errors import raise_any
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import GpuModel, GpuPlacement, Location, OperationCosts, Placement
-from mig_opt.rules import wrong_number, wrong_type
+from mig_opt.rules import wrong_class, wrong_number
 from mig_opt.serving.change_plan import ENOUGH, ChangePlan, ChangeStep, needs_during, operation_costs
-from mig_opt.serving.demand import Demand
+from mig_opt.serving.demand import Demand, wrong_demand
 from mig_opt.serving.deployment import Deployment, Segment
 from mig_opt.texts import plural
 from mig_opt.validation.placed import (
@@ -21,6 +21,7 @@ from mig_opt.validation.placed import (
     clash_message,
     clashes,
     in_seconds,
+    leeway,
     overlaps,
     placed_entries,
     placement_problems,
@@ -112,10 +113,9 @@ def validate_change(
     valid, 0 interrupted, 0.23 s
     """
     check_change(running, deployment)
-    problems = list(wrong_number("tolerance", tolerance, "a finite number of seconds >= 0", at_least=0))
-    if not isinstance(plan, ChangePlan):
-        problems.append(wrong_type("plan", plan, "a ChangePlan, like plan_change().plan"))
-    raise_any(problems)
+    problems = [*wrong_number("tolerance", tolerance, "a finite number of seconds >= 0", at_least=0)]
+    problems += () if demand is None else wrong_demand(demand)
+    raise_any([*problems, *wrong_class("plan", plan, ChangePlan, "plan_change().plan")])
     gpus = max(running.gpus, deployment.gpus, key=len)
     kinds = tuple(map(get_gpu, gpus))
     steps = tuple(
@@ -169,7 +169,7 @@ def _times(case: ChangeCase) -> Iterator[Violation]:
             yield Violation(Code.BAD_TIME, problem.below(f"steps[{index}]").path, problem.message)
         if problems:
             continue
-        if step.moment < latest - case.tolerance:
+        if step.moment < latest - leeway(latest, case.tolerance):
             message = f"comes at {in_seconds(step.moment)}, after a step that comes at {in_seconds(latest)}"
             yield Violation(Code.WRONG_ORDER, f"steps[{index}]", message)
         latest = max(latest, step.moment)
@@ -193,14 +193,14 @@ def _durations(case: ChangeCase) -> Iterator[Violation]:
     for placed in case.steps:
         step, costs = placed.entry, case.costs[case.kinds[placed.entry.gpu].name]
         seconds = 0.0 if step.kind == "switch" else costs.of(step.kind, placed.placement.profile)
-        if abs(step.end - step.begin - seconds) > case.tolerance:
+        if abs(step.end - step.begin - seconds) > leeway(step.end, case.tolerance):
             message = f"takes {in_seconds(seconds)}, but is {in_seconds(step.end - step.begin)} long here"
             yield Violation(Code.OPERATION_DURATION, f"steps[{placed.index}]", message)
 
 
 def _stated_duration(case: ChangeCase) -> Iterator[Violation]:
     duration = _duration(case.plan)
-    if not abs(case.plan.duration - duration) <= case.tolerance:
+    if not abs(case.plan.duration - duration) <= leeway(duration, case.tolerance):
         message = f"is said to be {in_seconds(case.plan.duration)}, but the last step ends at {in_seconds(duration)}"
         yield Violation(Code.WRONG_DURATION, "duration", message)
 
