@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Integral
+from typing import Any
 
 from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.fleet.state import FleetState, HeldInstance, Migration, moved, profile_on
@@ -24,6 +25,7 @@ MOST_MIGRATIONS = 1_000_000
 
 _STAYS = "its job stays on GPUs of its kind, since the state does not say which profile it may have elsewhere"
 _PLACE = "a tuple of GPU, profile and start slice, for example (0, '4g.20gb', 0)"
+_LISTS = {"migrations": (Migration, "a Migration"), "room": (tuple, _PLACE), "rounds": (Integral, "a whole number")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,7 @@ def validate_migrations(
     wrong = limit_problems(
         fragmentation=fragmentation, within_gpus=within_gpus, most_migrations=most_migrations, per_owner=per_owner
     )
-    steps, places = _checked(state, migrations, room, rounds, wrong)
+    steps, places, rounds = _checked(wrong, state, migrations=migrations, room=room, rounds=rounds)
     held = _Held(state)
     violations = [
         violation for index, step in enumerate(steps) for violation in held.migrate(f"migrations[{index}]", step)
@@ -114,7 +116,7 @@ def validate_migrations(
     if most_migrations is not None and len(steps) > most_migrations:
         message = f"there are {plural(len(steps), 'migration')}, and {most_migrations} at most are allowed"
         violations.append(Violation(Code.TOO_MANY_MIGRATIONS, "migrations", message))
-    violations += _wrong_rounds(state, steps, tuple(rounds), per_owner)
+    violations += _wrong_rounds(state, steps, rounds, per_owner)
     reached = held.fragmentation()
     if fragmentation is not None and reached > fragmentation + _ROUNDING:
         message = f"is {reached:.6g} afterwards, and may be {fragmentation:.6g}"
@@ -126,34 +128,30 @@ def validate_migrations(
 
 
 def _checked(
-    state: object,
-    migrations: Iterable[Migration],
-    room: Iterable[tuple[int, str, int]],
-    rounds: Sequence[int],
-    wrong: Iterable[Problem],
-) -> tuple[tuple[Migration, ...], tuple[tuple[int, str, int], ...]]:
-    """Return migrations and places of room as tuples; refuse arguments of other kinds, with all that is ``wrong``."""
+    wrong: Iterable[Problem], state: object, **given: object
+) -> tuple[tuple[Migration, ...], tuple[tuple[int, str, int], ...], tuple[int, ...]]:
+    """Return migrations, places of room and rounds as tuples; refuse other kinds, with all that is ``wrong``."""
     problems = [*wrong, *wrong_class("state", state, FleetState)]
-    steps: tuple[Migration, ...] = ()
-    places: tuple[tuple[int, str, int], ...] = ()
-    try:
-        steps = entries_of("migrations", migrations, Migration, "a Migration")
-    except InputError as error:
-        problems += error.problems
-    try:
-        places = entries_of("room", room, tuple, _PLACE)
-    except InputError as error:
-        problems += error.problems
+    found: dict[str, tuple[Any, ...]] = {}
+    for name, (kind, wanted) in _LISTS.items():
+        try:
+            found[name] = entries_of(name, given[name], kind, wanted)
+        except InputError as error:
+            found[name] = ()
+            problems += error.problems
     kinds = (Integral, str, Integral)
     problems += [
         wrong_type(f"room[{index}]", place, _PLACE)
-        for index, place in enumerate(places)
+        for index, place in enumerate(found["room"])
         if len(place) != len(kinds) or not all(map(isinstance, place, kinds))
     ]
+    for index, number in enumerate(found["rounds"]):
+        problems += wrong_integer(f"rounds[{index}]", number, 1, MOST_MIGRATIONS)
+    steps, places, rounds = found.values()
     if rounds and not problems and len(rounds) != len(steps):
         problems.append(Problem("rounds", f"has {len(rounds)} entries for {plural(len(steps), 'migration')}"))
     raise_any(problems)
-    return steps, places
+    return steps, places, rounds
 
 
 def _wrong_rounds(
@@ -161,6 +159,11 @@ def _wrong_rounds(
 ) -> Iterator[Violation]:
     """Yield what is wrong with the rounds: places that are not free at their begin, and limits of owners."""
     held, made = _Held(state), {(step.to_gpu, step.new_profile, step.to_start) for step in steps}
+    owner_at = {(one.gpu, one.profile, one.start): (bool(one.owner), one.owner or one.name) for one in state.instances}
+    owners = []
+    for step in steps:
+        owners.append(owner_at.pop((step.gpu, step.profile, step.start), (False, "")))
+        owner_at[step.to_gpu, step.new_profile, step.to_start] = owners[-1]
     for number in sorted(set(rounds)):
         together = [index for index, at in enumerate(rounds) if at == number]
         for index in together:
@@ -178,8 +181,7 @@ def _wrong_rounds(
                 yield Violation(Code.NOT_TOGETHER, violation.path, message)
         for index in together:
             held.remove(steps[index])
-        owners = Counter((bool(step.owner), step.owner or step.name) for step in map(steps.__getitem__, together))
-        for (named, owner), count in owners.items():
+        for (named, owner), count in Counter(owners[index] for index in together).items():
             most = min(state.budgets.get(owner, count), per_owner if named and per_owner is not None else count)
             if count > most:
                 message = f"{count} instances of {owner} migrate at a time, and {most} may"

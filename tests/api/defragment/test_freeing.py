@@ -122,7 +122,7 @@ def test_rounds_that_break_a_rule_are_found() -> None:
     state = at("0:1g.5gb@0=web", "0:1g.5gb@1=web", "1:2g.10gb@0", nodes=("a", "b"))
     steps = [
         Migration(0, "1g.5gb", 0, 1, 2, "x", "web"),
-        Migration(0, "1g.5gb", 1, 1, 3, "y", "web"),
+        Migration(0, "1g.5gb", 1, 1, 3),  # the state knows to whom the job belongs
         Migration(1, "2g.10gb", 0, 0, 0, "z"),
     ]
 
