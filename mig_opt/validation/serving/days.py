@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from mig_opt.errors import InputError, raise_any
 from mig_opt.rules import wrong_class
-from mig_opt.serving.day import Day, DayPlan, clock_text
+from mig_opt.serving.day import Day, DayPlan
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment
 from mig_opt.texts import plural
 from mig_opt.validation.serving.changes import validate_change
-from mig_opt.validation.serving.deployments import validate_deployment
+from mig_opt.validation.serving.deployments import PlacedDeployment, validate_deployment
 from mig_opt.validation.violations import DayViolationCode as Code
 from mig_opt.validation.violations import DeploymentViolationCode, Verdict, Violation
 
@@ -123,7 +123,7 @@ def _deployments(day: Day, plan: DayPlan) -> Iterator[Violation]:
         if demand is not None:
             found = validate_deployment(demand, deployment).violations
         else:
-            message = f"nobody asks for {{!r}} at {clock_text(plan.times[step])}"
+            message = f"nobody asks for {{!r}} at {day.clock(step)}"
             unknown, names = DeploymentViolationCode.UNKNOWN_SERVICE, (one.service for one in deployment.segments)
             found = tuple(
                 Violation(unknown, f"segments[{index}].service", message.format(name))
@@ -134,8 +134,8 @@ def _deployments(day: Day, plan: DayPlan) -> Iterator[Violation]:
 
 
 def _changes(day: Day, plan: DayPlan) -> Iterator[Violation]:
-    pairs = zip(plan.deployments, plan.deployments[1:], strict=False)
-    for at, ((before, after), change) in enumerate(zip(pairs, plan.changes, strict=False)):
+    steps = zip(plan.deployments, plan.deployments[1 : day.steps], plan.changes, strict=False)
+    for at, (before, after, change) in enumerate(steps):
         try:
             found = validate_change(before, after, change, demand=_asked(day, at + 1)).violations
         except InputError as error:
@@ -149,8 +149,9 @@ def _changes(day: Day, plan: DayPlan) -> Iterator[Violation]:
 def _pools(day: Day, plan: DayPlan) -> Iterator[Violation]:
     """Count the GPUs that have segments before or after a change, for then they are needed during the change."""
     counts = {pool.kind.name: pool.count for pool in day.demand.pools}
-    for at, (before, after) in enumerate(zip(plan.deployments, plan.deployments[1:], strict=False)):
-        gpus = {(one.gpu, side.gpus[one.gpu]) for side in (before, after) for one in side.segments}
+    placed = (PlacedDeployment.of(each).placed for each in plan.deployments)
+    used = [{(one.entry.gpu, one.placement.profile.gpu) for one in own} for own in placed]
+    for at, gpus in enumerate(map(set.union, used, used[1:])):
         for name, number in Counter(name for _, name in gpus).items():
             most = counts.get(name)
             if most is not None and number > most:

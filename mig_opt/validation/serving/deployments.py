@@ -235,10 +235,9 @@ def _profiled(demand: Demand, deployment: PlacedDeployment) -> tuple[_ProfiledSe
     }
     found = []
     for placed in deployment.placed:
-        segment, profile, kind = placed.entry, placed.placement.profile, deployment.kinds[placed.entry.gpu]
-        service = services.get(segment.service)
-        if service is not None and kind is not None:
-            key = service.model, kind.name
+        segment, profile = placed.entry, placed.placement.profile
+        if (service := services.get(segment.service)) is not None:
+            key = service.model, profile.gpu
             point = points.get((key, profile.compute_slices, segment.batch, segment.processes))
             path = f"segments[{placed.index}]"
             found.append(_ProfiledSegment(path, segment, profile, service, tables.get(key), point))

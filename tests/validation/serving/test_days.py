@@ -42,12 +42,17 @@ def test_a_service_that_nobody_asks_for_must_have_no_segment(plan):
     found = codes(DAY, with_step(plan, 2, segments=[*free, *left]))
     assert any(code == "unknown-service" and path.startswith("deployments[2]") for code, path in found)
     idle = dataclasses.replace(RATES, rates={"a": (0.0, 0.0, 0.0), "b": (0.0, 0.0, 0.0)})
-    assert ("unknown-service", "deployments[0].segments[0].service") in codes(Day(DEMAND, idle), plan)
+    found = codes(Day(DEMAND, idle), dataclasses.replace(plan, times=()))
+    assert ("unknown-service", "deployments[0].segments[0].service") in found
 
 
 def test_each_mistake_is_found_where_it_is(plan):
     shorter = dataclasses.replace(plan, deployments=plan.deployments[:2], changes=plan.changes[:1])
     assert {("wrong-length", "deployments"), ("wrong-length", "changes")} <= codes(DAY, shorter)
+    longer = dataclasses.replace(plan, deployments=plan.deployments * 2, changes=plan.changes * 2)
+    assert {("wrong-length", "deployments"), ("wrong-length", "changes")} <= codes(DAY, longer)
+    nowhere = with_step(plan, 1, segments=[dataclasses.replace(plan.deployments[1].segments[0], gpu=9)])
+    assert ("unknown-gpu", "deployments[1].segments[0].gpu") in codes(DAY, nowhere)
     late = dataclasses.replace(plan, times=(0.0, 3600.0, 7200.0, 10900.0))
     assert ("wrong-times", "times") in codes(DAY, late)
     more = with_step(plan, 1, gpus=(*plan.deployments[1].gpus, "A30-24GB"))
@@ -67,7 +72,7 @@ def test_each_mistake_is_found_where_it_is(plan):
 def test_a_change_between_two_fleets_needs_both(plan):
     """A pool of two GPUs is not enough for three that are in use before or after a change."""
     few = dataclasses.replace(DAY, demand=DEMAND.replace(pools=(GpuPool(A30, 2),)))
-    fleet = ("A30-24GB",) * 4
+    fleet = ("A30",) * 4
     moved = [dataclasses.replace(one, gpu=one.gpu + 2) for one in plan.deployments[1].segments]
     deployments = [deployment.replace(gpus=fleet) for deployment in plan.deployments]
     deployments[1] = deployments[1].replace(segments=moved)
