@@ -177,7 +177,8 @@ class CapacityTables:
 
 def _kind(deployment: Deployment, segment: Segment) -> tuple[str, int]:
     """Return the GPU and the size of a segment."""
-    return deployment.gpus[segment.gpu], deployment.placement(segment).profile.compute_slices
+    profile = deployment.placement(segment).profile
+    return profile.gpu, profile.compute_slices
 
 
 @kept("service")

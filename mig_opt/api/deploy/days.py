@@ -310,10 +310,9 @@ class _PromiseSearch:
         limits = self._limits = Limits(control.options)  # from now on: capacities may have taken long to simulate
         services = {service.name: service for service in peak.services}
         rows = {name: list(day.rates.rates[name]) for name in services}
-        late: dict[tuple[int, str], float] = {}
         for _ in range(_ROUNDS):
             if self.first is not None and limits.expired:
-                break
+                return
             found = self._planned(tables.demand(), {name: tuple(row) for name, row in rows.items()})
             raised, self.first = self.first is not None, self.first or found
             control.raise_bound(self.first.lower_bound)
@@ -329,14 +328,13 @@ class _PromiseSearch:
             if not late:
                 self._report(found, Changes(day, limits).plan(deployments))
                 return
-            if found.status is Status.INTERRUPTED:
-                break
+            missed = ", ".join(f"{name} at {day.clock(step)}" for step, name in late)
+            control.reason = f"the promise was not kept in time by {missed}"
+            found.uninterrupted()
             for (step, name), share in late.items():
                 # To more than the capacities of these segments: they would be taken for enough again.
                 total = tables.total(services[name], deployments[step])
                 rows[name][step] = max(rows[name][step] / self.trials.factor(share), total * (1 + 1e-6))
-        missed = ", ".join(f"{name} at {day.clock(step)}" for step, name in late)
-        control.reason = f"the promise was not kept in time by {missed}"
 
     def _report(self, found: DayResult, plan: DayPlan | None = None) -> None:
         """Report what is planned, and pass Ctrl-C on."""

@@ -64,14 +64,9 @@ def test_a_service_is_simulated_once_for_all_deployments_with_its_segments(monke
 def test_deployments_that_do_not_fit_the_demand_are_no_incumbents(gpu):
     segments = () if gpu is None else (Segment("a", gpu, "4g.24gb", 0, 8, 1, 400.0, 0.02),)
     tight = with_room(1.0)
-    found = deploy_with_promise(tight, 0.99, incumbents=[Deployment(("A30",), segments)])
+    wrong, idle = Deployment(("A30",), segments), Deployment(("A30",), ())
+    found = deploy_with_promise(tight, 0.99, incumbents=[wrong], running=idle)
     assert (found.gpus, found.status) == (1, Status.OPTIMAL)
-
-
-def test_too_few_gpus_for_the_promise():
-    found = deploy_with_promise(with_room(799.0, count=2), 0.999)
-    assert (found.status, found.plan, found.claim) == (Status.INFEASIBLE, None, "")
-    assert found.reason.startswith("with the capacities of the promise: ")
 
 
 def on_a30(points: tuple[Point, ...], *services: Service, share: float = 1.0, count: int | None = None) -> Demand:
@@ -282,6 +277,15 @@ def test_rates_that_take_more_than_there_is(rate, text):
     found = deploy_day_with_promise(few, RateTable((0.0, 1.0), {"a": (rate,), "b": (1.0,)}), 0.9999)
     assert found.status is Status.INFEASIBLE
     assert text in found.reason
+
+
+def test_ctrl_c_before_the_promise_of_a_day_is_kept(monkeypatch):
+    def ended(*args, **known):
+        return dataclasses.replace(deploy_day(*args, **known), status=Status.INTERRUPTED)
+
+    monkeypatch.setattr("mig_opt.api.deploy.days.deploy_day", ended)
+    monkeypatch.setattr(PromiseTrials, "late", lambda *_: {"a": 0.5})
+    assert deploy_day_with_promise(with_room(1.0), rates(300.0), 0.99).status is Status.INTERRUPTED
 
 
 def test_days_have_the_capacities_that_the_method_can_use():
