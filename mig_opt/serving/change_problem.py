@@ -20,8 +20,8 @@ from mig_opt.serving.change_plan import ENOUGH, ChangeStep, StepKind, needs_duri
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, Segment
 
-_LARGEST = 2**40
-"""Need of a service in units: rounding is then below the tolerance, and sums of thousands stay below 64 bits."""
+_LARGEST = 2**46
+"""Need of a service in units: rounding of 100,000 segments is below the tolerance, sums of 10,000 are below 64 bits."""
 _LONGEST = 2**28
 """Ticks that all moves together may last, a number at which CP-SAT can be relied on."""
 

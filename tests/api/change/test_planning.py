@@ -91,6 +91,13 @@ def test_a_service_that_needs_a_trifle_of_what_it_had_is_not_interrupted(through
     assert (result.plan.interrupted, result.lower_bound) == ((), 0)
 
 
+def test_thousands_of_segments_are_enough_together() -> None:
+    """The share of the need that each has is no whole number of units."""
+    running, new = (fleet(*(on(at + first, "4g.24gb", 0) for at in range(3500)), gpus=7000) for first in (0, 3500))
+    problem = ChangeProblem.of(running, new, None, {A30.name: A30.operation_costs})
+    assert problem.interrupted(sorted(range(7000), key=lambda index: problem.moves[index].kind)) == ()
+
+
 def test_switches_one_after_the_other_help_each_other() -> None:
     # a has 30 and needs 20: 2g@2 becomes b's only when 1g@1 is a's.
     running = fleet(on(0, "1g.6gb", 0, "a"), on(0, "1g.6gb", 1, "b", 5.0), on(0, "2g.12gb", 2, "a", 20.0))
