@@ -63,7 +63,7 @@ class DayProblem:
     def needs_all(self, step: int) -> bool:
         """Return True if a step needs all GPUs that there are, so that its changes may interrupt segments."""
         counts = [pool.count for pool in self.pools]
-        return None not in counts and self.least[step] >= self.costs.total([count or 0 for count in counts])
+        return None not in counts and float(self.least[step]) >= self.costs.total([count or 0 for count in counts])
 
     def services(self, step: int) -> Sequence[Service]:
         """Return the services that have requests in a step, with their rates."""

@@ -104,7 +104,7 @@ class _PlaceModel:
         self.model = cp_model.CpModel()
         self._costs = {pool.kind.name: cost for pool, cost in zip(problem.pools, problem.costs.each, strict=True)}
         usable = sum((self._costs[span.gpus[gpu]] for gpu in span.usable), Fraction(0)) or problem.costs.unit
-        total = sum((problem.day.hours[step] for step in span.steps), Fraction(0)) * usable
+        total = sum((problem.day.hours[step] for step in span.steps), Fraction(0)) * usable + problem.creation_price
         self.exact = total / problem.unit <= _LARGEST
         self.unit: Fraction = problem.unit if self.exact else total / _LARGEST
         self._options: dict[_Key, Option] = {}
@@ -169,9 +169,10 @@ class _PlaceModel:
             most = get_gpu(span.gpus[gpu]).profile(name).max_count
             model.add(cp_model.LinearExpr.sum(variables) <= most)
         costs = [self._costs[span.gpus[gpu]] for gpu in used]
-        units = [int(cost / problem.costs.unit) for cost in costs]
-        every = cp_model.LinearExpr.weighted_sum(list(used.values()), units)
-        model.add(every >= math.ceil(problem.least[step] / problem.costs.unit))
+        if self.exact:  # else these whole numbers may be too large for the solver
+            units = [int(cost / problem.costs.unit) for cost in costs]
+            every = cp_model.LinearExpr.weighted_sum(list(used.values()), units)
+            model.add(every >= math.ceil(problem.least[step] / problem.costs.unit))
         for pool in problem.pools:
             mine = [variable for gpu, variable in used.items() if span.gpus[gpu] == pool.kind.name]
             if pool.count is not None and len(mine) > pool.count:

@@ -117,6 +117,8 @@ def test_changes_without_interruption_are_preferred_where_every_gpu_is_in_use():
     demand = Demand(services, (points,), (GpuPool(A30, 1),))
     day = Day(demand, table((400.0, 200.0, 200.0), (0.0, 200.0, 200.0)), creation_price=0.0)
     problem = DayProblem(day, (1, 1, 1))
+    priced = Day(demand.replace(pools=(GpuPool(A30, 1, 5.2),)), day.rates)
+    assert all(each.needs_all(0) for each in (problem, DayProblem(priced, (5.2, 5.2, 5.2))))
     gpus = ("A30-24GB",)
     whole = Deployment(gpus, (Segment("a", 0, "4g.24gb", 0, 1, 1, 430.0, 0.01),))
     after = checked(day).plan.deployments[1]

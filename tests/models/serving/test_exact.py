@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mig_opt import Deployment, Placement, Point, Pool, ProfileTable, Segment, Service, Status, deploy, get_gpu, load
+from mig_opt.api.deploy.days import deploy_day
 from mig_opt.method.options import RunOptions
 from mig_opt.method.registry import DEPLOY_METHODS
 from mig_opt.models.serving.exact import exact
@@ -24,6 +25,7 @@ from mig_opt.models.solvers.highs import Highs
 from mig_opt.serving.bounds import fleet_bounds
 from mig_opt.serving.covers import Covers, InstanceTypes
 from mig_opt.serving.demand import Demand, GpuPool, SloRule
+from mig_opt.serving.rates import RateTable
 from mig_opt.validation import validate_deployment
 
 
@@ -329,8 +331,13 @@ def test_of_costs_that_no_solver_tells_apart_the_least_is_found() -> None:
 
 
 def test_costs_may_be_far_apart() -> None:
-    pools = Pool(A30, 1, 5e-324), Pool(A100, cost=1.0)
-    assert deploy(Demand((Service("a", 1.0, 160.0),), TABLES, pools)).cost == 2.0
+    demand = Demand((Service("a", 1.0, 160.0),), TABLES, (Pool(A30, 1, 5e-324), Pool(A100, cost=1.0)))
+    assert deploy(demand).cost == 2.0
+    services, rates = (Service("a", 1.0, 1.0), Service("b", 1.0, 1.0, "a")), {"a": (20.0, 90.0), "b": (80.0, 20.0)}
+    for costs in ((1.0, 1e19), (1e-19, 1e-19)):
+        pools = Pool(A30, 1, costs[0]), Pool(A100, 2, costs[1])
+        day = deploy_day(Demand(services, TABLES, pools), RateTable((0, 3600, 7200), rates), time_limit=2)
+        assert day.plan is not None
 
 
 def test_bounds_know_that_there_are_few_of_the_cheap_gpus() -> None:
