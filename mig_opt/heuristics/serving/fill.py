@@ -45,10 +45,11 @@ class _FilledGpu:
     number: int | None = None  # in the running fleet, if it is a part of that
     staying: tuple[Placement, ...] = ()  # instances that stay there, whatever else is put on it
     held: list[tuple[PlannedSegment, Placement]] = field(default_factory=list)
-    taken: int = 0  # its slices as bits
 
-    def __post_init__(self) -> None:
-        self.taken = sum(1 << memory_slice for placement in self.staying for memory_slice in placement.footprint)
+    @property
+    def placements(self) -> tuple[Placement, ...]:
+        """All instances."""
+        return (*self.staying, *(placement for _, placement in self.held))
 
 
 class FilledGpus:
@@ -57,9 +58,8 @@ class FilledGpus:
     A segment goes to the first GPU that has room for it. GPUs only get fuller, but for those that are cleared, so the
     search goes on where the last one for the same instance ended: what it costs does not grow with the number of GPUs.
 
-    On every GPU of the catalogue disjoint footprints are enough for plain instances to exist together, none has a
-    ``max_count`` beyond that. A GPU has at most ``most`` segments. The ``retained`` GPUs of a running fleet are filled
-    first, by number, each with the instances that stay on it: these are no segments here, they take up room only.
+    A GPU has at most ``most`` segments. The ``retained`` GPUs of a running fleet are filled first, by number, each with
+    the instances that stay on it: these are no segments here, they take up room only.
     """
 
     def __init__(
@@ -67,37 +67,24 @@ class FilledGpus:
     ) -> None:
         self.gpu = gpu
         self._most = math.inf if most is None else most
-        self._gpus = [_FilledGpu(*one) for one in retained]
+        self.gpus = [_FilledGpu(*one) for one in retained]
         # For an instance and the starts that are allowed to it the first GPU that may have room.
         self._cursors: dict[tuple[Profile, tuple[int, ...]], int] = {}
 
     def __len__(self) -> int:
-        return len(self._gpus)
+        return len(self.gpus)
 
     def on(self, index: int) -> tuple[tuple[PlannedSegment, Placement], ...]:
         """Return what is on a GPU, in the order in which it came."""
-        return tuple(self._gpus[index].held)
-
-    def number(self, index: int) -> int | None:
-        """Return the number of a GPU in the running fleet; None if it is not part of that."""
-        return self._gpus[index].number
-
-    def staying(self, index: int) -> tuple[Placement, ...]:
-        """Return the instances that stay on a GPU of the running fleet."""
-        return self._gpus[index].staying
-
-    def used(self) -> list[int]:
-        """Return the GPUs that have segments, ascending."""
-        return [index for index, one in enumerate(self._gpus) if one.held]
+        return tuple(self.gpus[index].held)
 
     def compute_slices(self, index: int) -> int:
         """Return the compute slices of all that is on a GPU."""
-        placements = (*self.staying(index), *(placement for _, placement in self._gpus[index].held))
-        return sum(placement.profile.compute_slices for placement in placements)
+        return sum(placement.profile.compute_slices for placement in self.gpus[index].placements)
 
     def segments(self) -> Iterator[PlannedSegment]:
         """Yield all segments, GPU after GPU."""
-        return (segment for one in self._gpus for segment, _ in one.held)
+        return (segment for one in self.gpus for segment, _ in one.held)
 
     def put(self, segment: PlannedSegment, starts: tuple[int, ...]) -> bool:
         """Put ``segment`` on the first GPU that has room at one of ``starts``, there at the first that is free.
@@ -105,44 +92,44 @@ class FilledGpus:
         Returns True if there is such a GPU.
         """
         key = segment.profile, starts
-        for index in range(self._cursors.get(key, 0), len(self._gpus)):
+        for index in range(self._cursors.get(key, 0), len(self.gpus)):
             if self.put_on(index, segment, starts):
                 self._cursors[key] = index
                 return True
-        self._cursors[key] = len(self._gpus)
+        self._cursors[key] = len(self.gpus)
         return False
 
     def put_new(self, segment: PlannedSegment, starts: tuple[int, ...]) -> None:
         """Put ``segment`` on a further GPU, at the first of ``starts``."""
-        self._gpus.append(_FilledGpu())
-        self.put_on(len(self._gpus) - 1, segment, starts)
+        self.gpus.append(_FilledGpu())
+        self.put_on(len(self.gpus) - 1, segment, starts)
 
     def put_on(self, index: int, segment: PlannedSegment, starts: tuple[int, ...]) -> bool:
         """Put ``segment`` on a certain GPU, at the first of ``starts`` that is free; return whether there is one."""
-        one = self._gpus[index]
+        one = self.gpus[index]
         if len(one.held) >= self._most:
             return False
-        footprint = (1 << segment.profile.memory_slices) - 1
+        there = one.placements
         for start in starts:
-            if not one.taken & footprint << start:
-                one.taken |= footprint << start
-                one.held.append((segment, self.gpu.placement(segment.profile.name, start)))
+            placement = self.gpu.placement(segment.profile.name, start)
+            if placement.fits_beside(there):
+                one.held.append((segment, placement))
                 return True
         return False
 
     def clear(self, index: int) -> list[PlannedSegment]:
         """Empty a GPU, but for what stays, and return what was there."""
-        one = self._gpus[index]
+        one = self.gpus[index]
         segments = [segment for segment, _ in one.held]
-        self._gpus[index] = _FilledGpu(one.number, one.staying)
+        self.gpus[index] = _FilledGpu(one.number, one.staying)
         self._cursors = {key: min(cursor, index) for key, cursor in self._cursors.items()}
         return segments
 
     def drop(self, indices: Collection[int]) -> list[PlannedSegment]:
         """Remove GPUs and return what was on them."""
         dropped = set(indices)
-        segments = [segment for index in indices for segment, _ in self._gpus[index].held]
-        self._gpus = [one for index, one in enumerate(self._gpus) if index not in dropped]
+        segments = [segment for index in indices for segment, _ in self.gpus[index].held]
+        self.gpus = [one for index, one in enumerate(self.gpus) if index not in dropped]
         self._cursors.clear()
         return segments
 
@@ -213,7 +200,7 @@ def report_plans(
             return
         filled = _planned(demand, ranks, planner, most, retained)
         if filled is not None:
-            held = ((gpus.number(index), gpus.on(index)) for gpus in filled for index in gpus.used())
+            held = ((one.number, one.held) for each in filled for one in each.gpus if one.held)
             control.report_plan(deployment_of(demand, held, retained))
 
 
@@ -300,8 +287,8 @@ def keep(gpus: FilledGpus, count: int) -> None:
 
     GPUs on which something stays are kept before all others.
     """
-    used = [index for index in range(len(gpus)) if gpus.on(index) or gpus.staying(index)]
-    used.sort(key=lambda index: (not gpus.staying(index), -gpus.compute_slices(index), index))
+    used = [index for index, one in enumerate(gpus.gpus) if one.placements]
+    used.sort(key=lambda index: (not gpus.gpus[index].staying, -gpus.compute_slices(index), index))
     empty = set(range(len(gpus))).difference(used)
     for segment in largest_first(gpus.drop(empty.union(used[count:]))):
         fit(gpus, segment)

@@ -108,7 +108,7 @@ def _put(gpus: FilledGpus, open_gpus: defaultdict[Placement, list[int]], need: N
 
 @cache
 def _fits(gpu: GpuModel, first: Placement, profile: Profile) -> bool:
-    return any(not gpu.placement(profile.name, start).conflicts(first) for start in profile.starts)
+    return any(gpu.placement(profile.name, start).fits_beside((first,)) for start in profile.starts)
 
 
 @cache

@@ -8,7 +8,8 @@ import pytest
 from demands import A30, A100, assert_serves, control_for, demand_of, featured_demands, flat_table, one_model, places
 from hypothesis import given, settings
 
-from mig_opt import Demand, Deployment, GpuPool, Placement, Point, ProfileTable, Service, SloRule, Status, deploy, load
+from mig_opt import Demand, Deployment, GpuPool, Placement, Service, SloRule, Status, deploy, load
+from mig_opt.gpu.catalogue import add_gpu
 from mig_opt.heuristics.serving.mig_serving import partitions_into
 from mig_opt.method.registry import get_deploy_method, methods
 
@@ -167,10 +168,12 @@ def test_within_a_limit_segments_move_to_where_they_were_not_wanted() -> None:
     assert run("parvagpu-unoptimized", wanted.replace(pools=(GpuPool(A100, 1),))) is None
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_a_service_that_nothing_serves_in_time(method: str) -> None:
-    late = ProfileTable("m", A100.name, (Point(1, 1, 1, 10.0, 0.3),))
-    assert run(method, Demand((Service("a", 0.5, 1.0, "m"),), (late,), (GpuPool(A100),))) is None
+@pytest.mark.parametrize("method", [*METHODS, "search"])
+def test_a_gpu_has_no_more_of_a_profile_than_it_may(method: str) -> None:
+    profiles = (replace(own, max_count=1) if own.memory_slices < 4 else own for own in A30.profiles)
+    few = add_gpu(replace(A30, name="one of each", aliases=(), profiles=tuple(profiles)))
+    wanted = one_model({"a": 320.0, "b": 250.0}, {1: 50.0, 2: 100.0}, few)
+    assert_serves(wanted, deploy(wanted, method).deployment)
 
 
 @pytest.mark.deep

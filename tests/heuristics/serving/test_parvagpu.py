@@ -44,7 +44,8 @@ def shown(gpus: FilledGpus) -> list[list[str]]:
             f"{segment.service}:{placement.profile.compute_slices}@{placement.start}"
             for segment, placement in sorted(gpus.on(index), key=lambda held: held[1].start)
         ]
-        for index in gpus.used()
+        for index in range(len(gpus))
+        if gpus.on(index)
     ]
 
 
