@@ -12,15 +12,16 @@ import enum
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from types import MappingProxyType
 from typing import Annotated, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from mig_opt.errors import Problem, nearest
-from mig_opt.rules import check_values
-from mig_opt.rules.vocabulary import Number, Seconds
+from mig_opt.errors import Problem, nearest, problems_of
+from mig_opt.rules import check_values, entries_of
+from mig_opt.rules.vocabulary import Number, OfType, Seconds
 from mig_opt.serving.rates import RateTable
 
 Times: TypeAlias = npt.NDArray[np.float64]
@@ -78,8 +79,8 @@ class Arrivals:
     peak: Annotated[float, Number(at_least=1, words="a finite multiple of the mean rate >= 1")] = 2.0
     burst_share: Annotated[float, Number(above=0, below=1, words="a share of the time > 0 and < 1")] = 0.1
     burst_seconds: Seconds = 0.1
-    rates: RateTable | None = None
-    recorded: Mapping[str, Sequence[float]] | None = None
+    rates: Annotated[RateTable, OfType(RateTable, "a RateTable")] | None = None
+    recorded: Annotated[Mapping[str, Sequence[float]], OfType(Mapping, "times by service")] | None = None
 
     def __post_init__(self) -> None:
         with contextlib.suppress(ValueError):  # reported below
@@ -97,7 +98,11 @@ class Arrivals:
             message = f"bursts would have {self.peak * self.burst_share:.4g} of all requests; at most 1 can be"
             yield Problem("peak", f"{message}: lower peak or burst_share")
         for name, times in (self.recorded or {}).items():
-            path, found = f"recorded[{name!r}]", np.asarray(times, dtype=float)
+            path = f"recorded[{name!r}]"
+            if odd := problems_of(entries_of, path, times, Real, "a number"):
+                yield from odd
+                continue
+            found = np.asarray(times, dtype=float)
             wrong = np.flatnonzero(~(np.isfinite(found) & (found >= 0)))
             if len(wrong):
                 value = found[wrong[0]]
@@ -217,9 +222,6 @@ def _stretched(lines: Iterator[tuple[Times, Times]], even: bool, rng: np.random.
             count = min(_AT_ONCE, math.ceil(numbers[-1] - reached) + 64)
             steps = np.ones(count) if even else rng.standard_exponential(count)
             points = reached + np.concatenate([[0.0], np.cumsum(steps)])
-            inside = points[points < numbers[-1]]
-            reached = float(points[len(inside)]) if len(inside) < len(points) else float(points[-1])
-            if len(inside) == len(points):
-                inside = inside[:-1]
-            if len(inside):
-                yield np.interp(inside, numbers, times)
+            inside = min(int(np.searchsorted(points, numbers[-1])), count)
+            reached = float(points[inside])
+            yield np.interp(points[:inside], numbers, times)

@@ -19,7 +19,7 @@ from mig_opt.errors import Problem, nearest, raise_any
 from mig_opt.gpu.model import Profile
 from mig_opt.gpu.pools import Pool, pool_problems
 from mig_opt.rules import check_values, checked_value, wrong_number, wrong_type
-from mig_opt.rules.vocabulary import Count, Name, NotEmpty, Number, PerSecond, Seconds, Wanted, Whole
+from mig_opt.rules.vocabulary import Count, Name, NotEmpty, Number, OfType, PerSecond, Seconds, Wanted, Whole
 from mig_opt.serving.costs import Costs
 from mig_opt.serving.profile_table import LATENCIES, Point, ProfileTable, front, smallest_profile
 
@@ -129,7 +129,7 @@ class SloRule:
         """Return the seconds that latency may take."""
         # Nine decimals more than a millisecond are noise of the multiplication, not part of anybody's figures.
         slo_ms = round(slo * _MS, 9)
-        return round(self.share * (math.floor(slo_ms) if self.whole_ms else slo_ms) / _MS, 12)
+        return round(self.share * (math.floor(slo_ms) if self.whole_ms and slo_ms < math.inf else slo_ms) / _MS, 12)
 
     def allows(self, latency: float, slo: float) -> bool:
         """Return True if a segment of some latency serves a service in time.
@@ -243,7 +243,7 @@ class Demand:
     services: Annotated[tuple[Service, ...], _SOME]
     tables: Annotated[tuple[Annotated[ProfileTable, Wanted(TABLE_WANTED)], ...], _SOME]
     pools: Annotated[tuple[Annotated[Pool, Wanted("a Pool, for example Pool(get_gpu('A100'))")], ...], _SOME]
-    rule: SloRule = SloRule()
+    rule: Annotated[SloRule, OfType(SloRule, "an SloRule")] = SloRule()
     max_processes: Count | None = None
     name: str = dataclasses.field(default="", compare=False)
 

@@ -12,12 +12,13 @@ from mig_opt.files.serving.deployments import DEPLOYMENT
 from mig_opt.operations.rollout.changes import change_script
 from mig_opt.operations.rollout.kubernetes import kubernetes_resources, mig_parted_config
 from mig_opt.operations.rollout.nvidia_smi import deployment_script
-from mig_opt.validation import validate_deployment
+from mig_opt.validation import validate, validate_change, validate_deployment
 
 face: Any = mig_opt  # of types that nobody checks
 DEMAND: Any = load("parvagpu-s1")
 RESULT = deploy(DEMAND, "first-fit")
 NOTHING = Deployment((), ())
+CHANGE = face.plan_change(NOTHING, NOTHING).plan
 WANTED = "must be a Deployment, for example the attribute deployment of a Deployment"
 
 
@@ -57,6 +58,14 @@ def test_only_paths_are_read(kind, path, told):
     [
         (lambda: validate_deployment("parvagpu-s1", NOTHING), ["demand: must be a Demand, for example "]),
         (lambda: face.plan_change(NOTHING, NOTHING, demand="x"), ["demand: must be a Demand, for example "]),
+        (lambda: validate_change(NOTHING, NOTHING, CHANGE, demand="x"), ["demand: must be a Demand, for example "]),
+        (lambda: validate_deployment(DEMAND, NOTHING, tolerance="much"), ["tolerance: must be a finite number >= 0"]),
+        (lambda: validate("rodinia-a30", face.Schedule(())), ["batch: must be a Batch"]),
+        (lambda: DEMAND.replace(rule=0.5), ["rule: must be an SloRule, is 0.5 (float)"]),
+        (
+            lambda: face.Arrivals(rates="x", recorded={"a": ["y"]}),
+            ["rates: must be a RateTable, is 'x' (str)", "recorded['a'][0]: must be a number, is 'y' (str)"],
+        ),
         (
             lambda: DEMAND_FILE.from_json("{}", tables="profiles.json"),
             ["tables: must be a tuple, each entry a ProfileTable, for example one of read(ProfileTable, ...), is "],

@@ -55,6 +55,7 @@ def test_an_unmeasured_latency_keeps_no_slo():
     assert [option.point.batch for option in demand.options[0]] == [64]
     late = dataclasses.replace(demand.services[0], slo_itl=0.05)
     assert list(SloRule().too_slow(Point(2, 128, 1, 9.0, 1.0), late)) == [("itl", None, 0.05)]
+    assert SloRule(whole_ms=True).allows(1e300, 1e308)
 
 
 def test_an_slo_on_a_latency_that_no_point_has_is_refused():
