@@ -152,10 +152,10 @@ def clock_text(seconds: float) -> str:
 
     Examples
     --------
-    >>> clock_text(30600), clock_text(90.5)
-    ('8:30', '0:01:30.5')
+    >>> clock_text(30600), clock_text(90.5), clock_text(59.9996)
+    ('8:30', '0:01:30.5', '0:01')
     """
-    minutes, rest = divmod(seconds, 60)
+    minutes, rest = divmod(round(seconds, 3), 60)
     text = f"{int(minutes) // 60}:{int(minutes) % 60:02}"
     return text if not rest else f"{text}:{'0' * (rest < 10)}{round(rest, 3):g}"
 

@@ -279,6 +279,9 @@ def _why_nowhere(demand: Demand, service: Service) -> str:
     """Return which of memory and processes keeps a service from every instance."""
     processes = [point.processes for points in measured_points(demand, service.model).values() for point in points]
     if not processes:
+        on = {table.gpu for table in demand.measured if table.model == service.model}
+        if on.isdisjoint(pool.kind.name for pool in demand.pools):
+            return f"its model {service.model!r} was not profiled on a whole GPU, and MIG is off"
         return f"its model {service.model!r} needs more memory than any that it was profiled on has"
     return (
         f"where it has enough memory its model {service.model!r} was profiled with "

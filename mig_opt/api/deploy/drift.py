@@ -50,7 +50,7 @@ class Drift:
     def slower(self) -> float:
         """Factor by which batches take longer than planned; 1 within what may be chance."""
         seconds = self.observed.batch_seconds if self.observed else None
-        return seconds / self.batch_seconds if seconds and seconds > self.batch_seconds * (1 + _DRIFT) else 1.0
+        return seconds / self.batch_seconds if seconds and 0 < self.batch_seconds * (1 + _DRIFT) < seconds else 1.0
 
 
 def drifts_of(demand: Demand, deployment: Deployment, observed: Mapping[str, Observed]) -> tuple[Drift, ...]:
@@ -93,7 +93,7 @@ def demand_now(demand: Demand, drifts: tuple[Drift, ...]) -> Demand:
     for drift in drifts:
         service, seen = drift.service, drift.observed
         slower[service.model] = max(slower.get(service.model, 1.0), drift.slower)
-        rate = seen.rate if seen and seen.requests and drift.reasons else service.rate
+        rate = seen.rate if seen and seen.rate and drift.reasons else service.rate
         services.append(dataclasses.replace(service, rate=rate))
     tables = []
     for table in demand.tables:

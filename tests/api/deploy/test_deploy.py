@@ -84,6 +84,9 @@ def test_too_many_processes_are_not_taken_for_too_little_memory() -> None:
     reason = "service 'chat' fits on no instance: where it has enough memory its model 'large' was profiled with "
     assert why_unservable(demand) == [f"{reason}2 processes or more, and at most 1 may share an instance"]
     assert why_unservable(demand.replace(max_processes=2)) == []
+    parts = ProfileTable("large", A30.name, points[:2])
+    (nowhere,) = why_unservable(demand.replace(tables=(parts,), pools=(GpuPool(A30, mig=False),)))
+    assert nowhere.endswith("'large' was not profiled on a whole GPU, and MIG is off")
 
 
 def test_ctrl_c_while_bounds_are_computed_is_an_answer_too(monkeypatch: pytest.MonkeyPatch) -> None:
