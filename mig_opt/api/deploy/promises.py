@@ -17,13 +17,13 @@ from typing import Any
 from mig_opt.api.deploy.capacities import CapacityTables, usable
 from mig_opt.api.deploy.deployment import check_size, deploy, why_too_many, wrong_deployments
 from mig_opt.api.deploy.trials import PromiseTrials, refusal, unpromised
-from mig_opt.errors import InputError, problems_of
+from mig_opt.errors import problems_of
 from mig_opt.method.control import Control, run
 from mig_opt.method.options import RunOptions, run_options
 from mig_opt.method.registry import AUTO, DEPLOY_METHODS, Method, get_deploy_method
 from mig_opt.method.report import Facts
 from mig_opt.method.result import Status
-from mig_opt.rules import entries_of
+from mig_opt.rules import entries_of, is_listed
 from mig_opt.serving.bounds import fleet_bounds
 from mig_opt.serving.costs import plain
 from mig_opt.serving.demand import Demand, wrong_demand
@@ -143,10 +143,8 @@ def deploy_with_promise(
     """
     problems = [*wrong_demand(demand), *problems_of(as_promise, promise)]
     problems += [*wrong_deployments(running=running), *unpromised(demand)]
-    try:
-        incumbents = entries_of("incumbents", incumbents, Deployment, "a Deployment")
-    except InputError as error:
-        problems += error.problems
+    incumbents = tuple(incumbents) if is_listed(incumbents) else incumbents
+    problems += problems_of(entries_of, "incumbents", incumbents, Deployment, "a Deployment")
     options = run_options(DEPLOY_METHODS, method, also=problems, time_limit=time_limit, seed=seed)
     chosen, promise = get_deploy_method(method), as_promise(promise)
     trials = PromiseTrials(promise, options.seed)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from mig_opt.heuristics.serving.demand_match import Need, match
 from mig_opt.heuristics.serving.fill import FilledGpus, PlannedSegment, put_all, report_plans
 from mig_opt.method.control import Control
-from mig_opt.serving.demand import Demand, Option
+from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment
 
 
@@ -31,9 +31,7 @@ def igniter(demand: Demand, control: Control[Deployment]) -> None:
 
 
 def _planned(gpus: FilledGpus, needs: Sequence[Need]) -> None:
-    put_all(gpus, [PlannedSegment(need.service, option) for need in needs for option in match(need, whole(need))])
-
-
-def whole(need: Need) -> Option:
-    """Return the option of greatest throughput, of equal ones the smallest: that of a whole GPU as a rule."""
-    return max(need.options, key=lambda option: option.point.throughput)
+    # The option of greatest throughput, of equal ones the smallest: that of a whole GPU as a rule.
+    most = (max(need.options, key=lambda option: option.point.throughput) for need in needs)
+    matched = ((need.service, option) for need, best in zip(needs, most, strict=True) for option in match(need, best))
+    put_all(gpus, [PlannedSegment(*each) for each in matched])

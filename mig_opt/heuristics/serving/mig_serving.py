@@ -56,8 +56,6 @@ def mig_serving(demand: Demand, control: Control[Deployment]) -> None:
 
 
 def _fill(demand: Demand, control: Control[Deployment], *, capped: bool) -> None:
-    if demand.unservable():
-        return
     market = _Market(demand, capped=capped)
     left = [pool.count for pool in demand.pools]
     gpus = []
