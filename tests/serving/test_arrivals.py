@@ -36,12 +36,6 @@ def test_times_ascend_within_the_time(kind, rate, seconds, seed, stepped):
         assert not ((found > 0.3 * seconds * (1 + 1e-9)) & (found < 0.5 * seconds * (1 - 1e-9))).any()
 
 
-def test_even_arrivals_are_equally_far_apart():
-    found = times(Arrivals("even"), 50.0, 6000.0)
-    assert np.diff(found) == pytest.approx(0.02, abs=1e-9)
-    assert len(found) == 300_000
-
-
 def test_poisson_arrivals_are_independent():
     found = times(Arrivals("poisson"), 1000.0, 500.0)
     distances = np.diff(found)

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mig_opt import Demand
-from mig_opt.serving.covers import Covers, InstanceTypes, small_sets
+from mig_opt.serving.covers import Covers, InstanceTypes
 from mig_opt.serving.demand import ENOUGH
 
 
@@ -34,15 +34,6 @@ def cheapest_by_trial(covers: Covers, row: int, prices: np.ndarray) -> float:
         if sum(count * shares[kind] for count, kind in zip(counts, able, strict=True)) >= ENOUGH
         and sum(counts) >= covers.replicas[row]
     )
-
-
-def test_small_sets_are_all_there():
-    """Of five kinds all sets of up to 7 instances: 12 choose 5 = 792 of them, each once."""
-    sets = small_sets(5)
-    assert sets.shape == (math.comb(12, 5), 5)
-    assert len({tuple(row) for row in sets}) == len(sets)
-    assert sets.sum(axis=1).max() == 7
-    assert [0, 0, 0, 0, 0] in sets.tolist()
 
 
 def test_replicas_are_kept_to():
