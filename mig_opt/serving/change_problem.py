@@ -170,14 +170,12 @@ class ChangeProblem:
     def step(self, index: int, begin: int) -> ChangeStep:
         """Return a move as a step that begins at that tick."""
         move = self.moves[index]
-        first, last = float(begin * self.tick), float((begin + move.ticks) * self.tick)
+        seconds = Fraction(as_decimal(move.seconds))
         # Where ticks are rounded, the moment at which segments change is the one that the order counts on.
-        if not self.exact and move.kind == "create":
-            first = last - move.seconds
-        elif not self.exact:
-            last = first + move.seconds
+        last = (begin + move.ticks) * self.tick if move.kind == "create" else begin * self.tick + seconds
         profile, start = move.placement.profile.name, move.placement.start
-        return ChangeStep(move.kind, move.gpu, profile, start, first, last, move.ends, move.begins)
+        times = float(last - seconds), float(last)
+        return ChangeStep(move.kind, move.gpu, profile, start, *times, move.ends, move.begins)
 
     def inevitable(self, gpus: Iterable[int]) -> int:
         """Return how many moves of these GPUs interrupt their segment in every order.
