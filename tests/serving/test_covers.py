@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from demands import A30, A100, demand_of, demands
+from demands import A30, A100, demands
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -34,14 +34,6 @@ def cheapest_by_trial(covers: Covers, row: int, prices: np.ndarray) -> float:
         if sum(count * shares[kind] for count, kind in zip(counts, able, strict=True)) >= ENOUGH
         and sum(counts) >= covers.replicas[row]
     )
-
-
-def test_replicas_are_kept_to():
-    demand = demand_of({"a": 5.0}, {"a": {1: 60.0}})
-    demand = demand.replace(services=(replace(demand.services[0], min_replicas=12),))
-    _, covers = covers_of(demand)
-    assert covers.cheapest(np.array([0.1])).tolist() == [[12]]
-    assert covers.least(np.array([0.1])) == pytest.approx([1.2])
 
 
 @given(demands(gpus=(A100, A30)), st.data())

@@ -224,14 +224,6 @@ def test_the_last_stage_of_parvagpu_never_makes_it_worse(wanted: Demand) -> None
 PUBLISHED_RULE = SloRule(0.45, whole_ms=True)
 
 
-@pytest.mark.parametrize(
-    ("rule", "expected"), [(SloRule(), (2, 3, 5, 7, 12, 15)), (PUBLISHED_RULE, (2, 3, 5, 7, 12, 16))]
-)
-def test_reaches_the_exact_count_on_the_scenarios(rule: SloRule, expected: tuple[int, ...]) -> None:
-    found = [deploy(load(f"parvagpu-s{number}").replace(rule=rule), "search").gpus for number in range(1, 7)]
-    assert tuple(found) == expected
-
-
 def copies(demand: Demand, number: int) -> Demand:
     services = (replace(one, name=f"{one.name}-{copy}") for copy in range(number) for one in demand.services)
     return demand.replace(services=tuple(services))

@@ -34,12 +34,6 @@ def test_without_a_sequence_the_message_names_gpu_operation_and_task() -> None:
     ]
 
 
-def test_two_runs_at_once_on_one_instance_are_not_a_matter_of_operations() -> None:
-    batch = Batch((Task("a", {2: 3.0}), Task("b", {2: 3.0})), A30)
-    runs = (Run("a", 0, "2g.12gb", 0, 1.0, 4.0), Run("b", 0, "2g.12gb", 0, 3.0, 6.0))
-    assert found(validate(batch, Schedule(runs))) == [("runs-overlap", "runs[1]")]
-
-
 def test_one_gpu_without_a_sequence_does_not_hide_what_is_wrong_on_another() -> None:
     batch = Batch((Task("a", {1: 1.0}), Task("b", {1: 1.0}), Task("c", {1: 1.0})), A30, gpus=2)
     runs = (
