@@ -62,6 +62,7 @@ def test_only_paths_are_read(kind, path, told):
         (lambda: validate_deployment(DEMAND, NOTHING, tolerance="much"), ["tolerance: must be a finite number >= 0"]),
         (lambda: validate("rodinia-a30", face.Schedule(())), ["batch: must be a Batch"]),
         (lambda: DEMAND.replace(rule=0.5), ["rule: must be an SloRule, is 0.5 (float)"]),
+        (lambda: face.Service("a", 1.0, 1.0, [1]), ["model: must be a text, is [1] (list)"]),
         (
             lambda: face.Arrivals(rates="x", recorded={"a": ["y"]}),
             ["rates: must be a RateTable, is 'x' (str)", "recorded['a'][0]: must be a number, is 'y' (str)"],

@@ -37,14 +37,6 @@ def rounded_up(seconds: float) -> float:
     return float(f"{math.ceil(seconds / step * (1 - 1e-9)) * step:.6g}")
 
 
-_PROCESSES = {"parvagpu-single": 1}  # most processes of an instance, where a method has fewer than the demand allows
-
-
-def usable(demand: Demand, method: str) -> Demand:
-    """Return a demand with what a method uses of it: capacities are for that."""
-    return demand.replace(max_processes=_PROCESSES.get(method, demand.max_processes))
-
-
 class _Way(NamedTuple):
     """Point that keeps the promise at the greatest rate, on instances of one size."""
 

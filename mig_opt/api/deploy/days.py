@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Unpack
 
-from mig_opt.api.deploy.capacities import CapacityTables, usable
+from mig_opt.api.deploy.capacities import CapacityTables
 from mig_opt.api.deploy.day_changes import Changes
 from mig_opt.api.deploy.day_search import DaySearch, run_method, serving_alone
-from mig_opt.api.deploy.deployment import check_size, why_too_many
+from mig_opt.api.deploy.deployment import check_size, usable, why_too_many
 from mig_opt.api.deploy.trials import PromiseTrials, refusal, unpromised
 from mig_opt.errors import problems_of
 from mig_opt.method.control import Control, Limits, run

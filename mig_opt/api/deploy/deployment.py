@@ -107,7 +107,7 @@ def deploy(
     retained = None if only is None else retained_segments(found, running, only, demand)
     unservable = why_unservable(demand)
     if not unservable:
-        check_size(demand)
+        check_size(usable(demand, found.name))
     control = Control[Deployment](
         settings,
         judge=lambda deployment: deployment.goals(demand, running),
@@ -211,11 +211,19 @@ def updating(method: Any) -> Any:
     return "parvagpu" if method == AUTO else method
 
 
+_PROCESSES = {"parvagpu-single": 1}  # most processes of an instance, where a method has fewer than the demand allows
+
+
+def usable(demand: Demand, method: str) -> Demand:
+    """Return a demand with what a method uses of it."""
+    return demand.replace(max_processes=_PROCESSES.get(method, demand.max_processes))
+
+
 def check_size(demand: Demand) -> None:
-    """Refuse a demand, each service of which can be served, that needs too many segments, with those that need most."""
+    """Refuse a demand that needs too many segments, with the services that can be served and need most."""
     least = []
     for service, options in zip(demand.services, demand.options, strict=True):
-        most = max(option.point.throughput for option in options)
+        most = max((option.point.throughput for option in options), default=math.inf)
         least.append(max(math.ceil(min(service.rate / most, 1e300)), service.min_replicas))
     if sum(least) > MOST_SEGMENTS:
         share = MOST_SEGMENTS / len(least)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from mig_opt.api.deploy.capacities import CapacityTables, usable
-from mig_opt.api.deploy.deployment import check_size, deploy, why_too_many, wrong_deployments
+from mig_opt.api.deploy.capacities import CapacityTables
+from mig_opt.api.deploy.deployment import check_size, deploy, usable, why_too_many, wrong_deployments
 from mig_opt.api.deploy.trials import PromiseTrials, refusal, unpromised
 from mig_opt.errors import problems_of
 from mig_opt.method.control import Control, run

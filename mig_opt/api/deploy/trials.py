@@ -10,8 +10,8 @@ import math
 from collections.abc import Iterator
 from functools import cache
 
-from mig_opt.api.deploy.capacities import rounded_up, usable
-from mig_opt.api.deploy.deployment import why_unservable
+from mig_opt.api.deploy.capacities import rounded_up
+from mig_opt.api.deploy.deployment import usable, why_unservable
 from mig_opt.errors import Problem
 from mig_opt.gpu.model import Profile
 from mig_opt.serving.arrivals import ArrivalKind

@@ -19,6 +19,7 @@ from mig_opt.serving.deployment import Deployment
 
 THRESHOLD = 4
 """Compute slices of an A100 below which the last stage takes a GPU apart; the paper calls it adjustable."""
+_MOST_PARTS = 1000  # segments in place of one
 
 
 def parvagpu(demand: Demand, control: Control[Deployment], *, retained: Deployment | None = None) -> None:
@@ -61,10 +62,11 @@ def optimize(
 
     Each service gets small segments for the throughput that it loses, less what small segments of GPUs before gave it
     beyond that, and these are put on the first GPUs with room. The GPU that was taken apart is empty meanwhile, so they
-    may come back to it. A segment of a service without small options moves as it is; no service falls below the
-    replicas that it needs. After every step the GPUs serve as much as before. ``needs`` are by service.
+    may come back to it. A segment of a service without small options, or with too small ones, moves as it is; no
+    service falls below the replicas that it needs. After every step the GPUs serve as much as before. ``needs`` are by
+    service.
     """
-    divisible = {name for name, need in needs.items() if any(option.point.size in SMALL for option in need.options)}
+    divisible = {name for name, need in needs.items() if _divisible(need)}
     counts = Counter(segment.service for segment in gpus.segments())
     # Requests per second that a service has lost; below zero what it has been given too much.
     released: defaultdict[int, float] = defaultdict(float)
@@ -90,6 +92,13 @@ def optimize(
             released[service] -= sum(option.point.throughput for option in options)
             queue += [PlannedSegment(service, option) for option in options]
         put_all(gpus, queue)
+
+
+def _divisible(need: Need) -> bool:
+    """Return True if the smallest option is a small one, and no other has the throughput of very many of it."""
+    smallest = need.options[0].point
+    most = max(option.point.throughput for option in need.options)
+    return smallest.size in SMALL and most <= _MOST_PARTS * smallest.throughput
 
 
 def is_fragmented(gpus: FilledGpus, index: int, threshold: int = THRESHOLD) -> bool:

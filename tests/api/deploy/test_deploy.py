@@ -37,6 +37,12 @@ def test_absurd_demands_are_refused(method: str) -> None:
     assert found == [f"services[{index}].min_replicas" for index in range(101)]
 
 
+def test_a_method_that_uses_one_process_may_need_too_many_segments() -> None:
+    points = Point(1, 1, 1, 0.1, 0.01), Point(4, 1, 2, 1e9, 0.01)
+    demand = Demand((Service("a", 1.0, 5e8),), (ProfileTable("a", A30.name, points),), (GpuPool(A30),))
+    assert refused(deploy, demand, "parvagpu-single") == ["services[0].rate"]
+
+
 @pytest.mark.parametrize("method", [method.name for method in methods("deploy")])
 def test_pools_below_the_bound_are_proven_to_be_too_small(method: str) -> None:
     wanted = load("parvagpu-s3")
@@ -57,6 +63,7 @@ def test_pools_below_the_bound_are_proven_to_be_too_small(method: str) -> None:
         ({1: 1e308, 7: 1e-3}, 5e3),
         ({1: 1e-9, 7: 1e15}, 1e-9),
         ({1: 1e31, 7: 1e31}, 1e33),
+        ({1: 1e-1, 3: 1e9}, 5e8),
     ],
 )
 @pytest.mark.parametrize("method", [method.name for method in methods("deploy")])
