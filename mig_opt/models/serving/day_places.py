@@ -104,7 +104,8 @@ class _PlaceModel:
         self.model = cp_model.CpModel()
         self._costs = {pool.kind.name: cost for pool, cost in zip(problem.pools, problem.costs.each, strict=True)}
         usable = sum((self._costs[span.gpus[gpu]] for gpu in span.usable), Fraction(0)) or problem.costs.unit
-        total = sum((problem.day.hours[step] for step in span.steps), Fraction(0)) * usable + problem.creation_price
+        prices = problem.creation_price + Fraction(problem.day.interruption_price) * undisturbed
+        total = sum((problem.day.hours[step] for step in span.steps), Fraction(0)) * usable + prices
         self.exact = total / problem.unit <= _LARGEST
         self.unit: Fraction = problem.unit if self.exact else total / _LARGEST
         self._options: dict[_Key, Option] = {}
