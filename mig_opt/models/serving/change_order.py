@@ -145,11 +145,7 @@ class _TimedModel(_Model):
 
     def timetable(self, values: Sequence[int]) -> Timetable:
         """Return the plan of a solution."""
-        begins = {index: values[begin.index] for index, begin in self._begin.items()}
-        moves = self.problem.moves
-        order = sorted(self.order(values), key=lambda index: begins[index] + moves[index].delay)
-        ticks = max(begins[index] + moves[index].ticks for index in order)
-        return Timetable(tuple((index, begins[index]) for index in order), len(self.problem.interrupted(order)), ticks)
+        return self.problem.timed((index, values[self._begin[index].index]) for index in self.order(values))
 
 
 def fewest_interruptions(

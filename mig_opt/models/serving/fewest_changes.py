@@ -200,6 +200,7 @@ class ChangeProgram:
 
     def _fill_instances(self) -> None:
         """Let the segments of each kind be no more than the instances for them."""
+        offers = [*((self._gpus[gpu], partition, choice) for gpu, partition, choice in self._old), *self._new]
         for packer, pool in zip(self._kinds.packers, self._kinds.pools, strict=True):
             name = packer.gpu.name
             for profile in packer.profiles:
@@ -213,8 +214,7 @@ class ChangeProgram:
                     for segment, stays in self._stays
                     if self._gpus[segment.gpu] == name and segment.profile == profile.name
                 ]
-                offers = [(self._gpus[gpu], partition, choice) for gpu, partition, choice in self._old]
-                for kind, partition, variable in [*offers, *self._new]:
+                for kind, partition, variable in offers:
                     held = sum(placement.profile == profile for placement in partition) if kind == name else 0
                     if held:
                         terms.append((variable, -held))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +12,6 @@ from mig_opt.errors import InputError, raise_any
 from mig_opt.rules import wrong_class
 from mig_opt.serving.day import Day, DayPlan
 from mig_opt.serving.demand import Demand
-from mig_opt.serving.deployment import Deployment
 from mig_opt.texts import plural
 from mig_opt.validation.serving.changes import validate_change
 from mig_opt.validation.serving.deployments import PlacedDeployment, validate_deployment
@@ -79,14 +79,10 @@ def validate_day(day: Day, plan: DayPlan) -> DayValidation:
     violations = [violation for rule in _RULES for violation in rule(day, plan)]
     steps = zip(plan.deployments, plan.times, plan.times[1:], strict=False)
     gpu_hours = sum(len({one.gpu for one in step.segments}) * (end - begin) / 3600 for step, begin, end in steps)
-    pairs = list(zip(plan.deployments, plan.deployments[1:], strict=False))
-    created = sum(len(_identities(after) - _identities(before)) for before, after in pairs)
+    identities = [{one.identity for one in deployment.segments} for deployment in plan.deployments]
+    created = sum(len(after - before) for before, after in itertools.pairwise(identities))
     interrupted = sum(len(change.interrupted) for change in plan.changes)
     return DayValidation(gpu_hours, created, interrupted, tuple(violations))
-
-
-def _identities(deployment: Deployment) -> set[tuple[object, ...]]:
-    return {segment.identity for segment in deployment.segments}
 
 
 def _asked(day: Day, step: int) -> Demand | None:

@@ -172,12 +172,6 @@ def test_services_come_and_go() -> None:
     assert [segment.service for segment in plan.kept] == ["a"]
 
 
-def test_a_limited_fleet() -> None:
-    wanted = one_model({"a": 420.0, "b": 60.0}, {7: 420.0}, count=2)
-    assert deploy(with_rates(wanted, b=420.0), running=running_for(wanted), only=["b"]).gpus == 2
-    assert deploy(with_rates(wanted, b=430.0), running=running_for(wanted), only=["b"]).status is Status.INFEASIBLE
-
-
 def test_what_is_wrong_with_the_services_that_may_change() -> None:
     wanted = one_model({"a": 200.0, "b": 130.0}, MODEL)
     running = running_for(wanted)
