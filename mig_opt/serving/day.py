@@ -15,10 +15,10 @@ from mig_opt.batch.integer_batch import as_decimal
 from mig_opt.errors import Problem
 from mig_opt.method.report import Facts, good, spelled_gap, unclear
 from mig_opt.method.result import Result
-from mig_opt.rules import check_values, wrong_type
-from mig_opt.rules.vocabulary import Number
+from mig_opt.rules import check_values
+from mig_opt.rules.vocabulary import Number, OfType
 from mig_opt.serving.change_plan import ChangePlan
-from mig_opt.serving.demand import Demand, wrong_demand
+from mig_opt.serving.demand import DEMAND_WANTED, Demand
 from mig_opt.serving.deployment import Deployment
 from mig_opt.serving.rates import RateTable, wrong_services
 from mig_opt.texts import plural
@@ -63,8 +63,8 @@ class Day:
     [20.9, None, 20.9]
     """
 
-    demand: Demand
-    rates: RateTable
+    demand: Annotated[Demand, OfType(Demand, DEMAND_WANTED)]
+    rates: Annotated[RateTable, OfType(RateTable, "a RateTable, for example read(RateTable, 'rates.csv')")]
     margin: Annotated[float, _MARGIN] = 0.0
     creation_price: Annotated[float, _PRICE] = 0.01
     interruption_price: Annotated[float, _PRICE] = 1.0
@@ -73,11 +73,7 @@ class Day:
         check_values(self)
 
     def _problems(self) -> Iterator[Problem]:
-        wrong = list(wrong_demand(self.demand))
-        yield from wrong
-        if not isinstance(self.rates, RateTable):
-            yield wrong_type("rates", self.rates, "a RateTable, for example read(RateTable, 'rates.csv')")
-        elif not wrong:
+        if self.demand and self.rates:
             yield from wrong_services(self.demand, list(self.rates.rates), "rates")
 
     @property

@@ -18,7 +18,7 @@ from typing import Annotated
 from mig_opt.errors import Problem, nearest, raise_any
 from mig_opt.gpu.model import Profile
 from mig_opt.gpu.pools import Pool, pool_problems
-from mig_opt.rules import check_values, checked_value, wrong_number, wrong_type
+from mig_opt.rules import check_values, checked_value, wrong_type
 from mig_opt.rules.vocabulary import Count, Flag, Name, NotEmpty, Number, OfType, PerSecond, Seconds, Wanted, Whole
 from mig_opt.serving.costs import Costs
 from mig_opt.serving.profile_table import LATENCIES, Point, ProfileTable, front, smallest_profile
@@ -28,9 +28,11 @@ ENOUGH = 1 - 5e-10
 NEEDED = 1 - 2e-9
 """Share of a rate that bounds count on: a little less than the validator insists on."""
 
+DEMAND_WANTED = "a Demand, for example load('parvagpu-s1')"
 TABLE_WANTED = "a ProfileTable, for example one of read(ProfileTable, ...)"
-"""Description of the argument that has to be given."""
+"""Descriptions of arguments that have to be given."""
 
+_HEADROOM = Annotated[float, Number(at_least=0, at_most=100, words="a share of the rates from 0 to 100 (0.2 is 20 %)")]
 _SOME = NotEmpty("at least one entry")
 _MS = 1000
 MOST_SEGMENTS = 1_000_000
@@ -346,10 +348,8 @@ class Demand:
         >>> [round(load("parvagpu-s1").with_headroom(0.2).services[0].rate, 3)]
         [22.8]
         """
-        wanted = "a share of the rates from 0 to 100 (0.2 is 20 %)"
-        problems = list(wrong_number("headroom", share, wanted, at_least=0))
-        if not problems and share > 100:
-            problems.append(Problem("headroom", f"must be {wanted}, is {share:g}"))
+        problems: list[Problem] = []
+        checked_value(_HEADROOM, share, "headroom", problems)
         raise_any(problems)
         services = (dataclasses.replace(service, rate=service.rate * (1 + share)) for service in self.services)
         return self.replace(services=tuple(services))
@@ -412,7 +412,7 @@ def demand_problems(
 def wrong_demand(demand: object) -> Iterator[Problem]:
     """Yield a problem unless ``demand`` is a Demand."""
     if not isinstance(demand, Demand):
-        yield wrong_type("demand", demand, "a Demand, for example load('parvagpu-s1')")
+        yield wrong_type("demand", demand, DEMAND_WANTED)
 
 
 def repeated(keys: Sequence[object], path: str, suffix: str) -> Iterator[Problem]:
