@@ -26,6 +26,7 @@ from mig_opt.operations.execute.machines import in_background
 _CONNECTING_S = 8  # seconds until a scheduler that does not answer is given up at the beginning
 _ASKING_S = 0.5  # seconds for which an answer that has come is fetched before other nodes are looked after
 _AGAIN_S = 2.0  # seconds between attempts to reach a scheduler that was lost
+_SILENT = "no Dask scheduler answers at {}: {}"
 _INSECURE = (
     "whoever reaches a Dask scheduler without TLS runs programs on all of its nodes; give scheduler, workers and this "
     "program certificates (distributed.comm.tls in ~/.config/dask/distributed.yaml: ca-file, cert and key of each), or "
@@ -59,9 +60,16 @@ class DaskEngine:
             self._connect(_CONNECTING_S)
         except (OSError, ValueError) as error:
             self.close()
-            raise InputError([Problem("engine", f"no Dask scheduler answers at {self._address}: {error}")]) from None
+            raise InputError([Problem("engine", _SILENT.format(self._address, error))]) from None
 
     # The cluster
+
+    def _of_scheduler(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return what a function returns in the scheduler; refuse one that does not answer."""
+        try:
+            return _timely(lambda: self._client.run_on_scheduler(function, *arguments), SILENT_S)
+        except OSError as error:
+            raise InputError([Problem("engine", _SILENT.format(self._address, error))]) from None
 
     def _connect(self, timeout: float) -> None:
         security = self._dask.security.Security(require_encryption=True) if self._encrypted else None
@@ -109,7 +117,7 @@ class DaskEngine:
         mend = f"and here is {here}: pip install mig-opt=={here}"
         there = "not at all"
         with contextlib.suppress(metadata.PackageNotFoundError):
-            there = str(_timely(lambda: self._client.run_on_scheduler(metadata.version, "mig-opt"), SILENT_S))
+            there = str(self._of_scheduler(metadata.version, "mig-opt"))
         if there != here:
             return [Problem("engine", f"the scheduler has mig_opt {there}, {mend}")]
         limit = time.monotonic() + (_CONNECTING_S if begun else 0)  # a worker may just be on its way back
@@ -127,7 +135,7 @@ class DaskEngine:
         return problems
 
     def _wrong_workers(self, hosts: Iterable[str]) -> Iterator[Problem]:
-        workers = self._client.run_on_scheduler(_workers)
+        workers = self._of_scheduler(_workers)
         for host in hosts:
             own = [address for address, resources in workers.items() if f"mig-{host}" in resources]
             if not own:

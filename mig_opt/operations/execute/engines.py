@@ -109,15 +109,14 @@ def folder_of(run: str, host: str, usual: Path | None = None) -> Path:
     """Return the folder of a part, in that for all (:func:`state_folder`)."""
     if not _RUN.fullmatch(run):
         raise InputError([Problem("run", f"must be the name of an execution, is {run!r:.60}")])
-    folder = state_folder(usual) / run / host
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return folder
+    return own_folder(state_folder(usual) / run / host)
 
 
 def begin(host: str, part: Journal, undo: bool) -> None:
     """Begin or go on with a part, or take it back, in a process of its own, unless one does so already."""
     folder = folder_of(part.run, host)
-    working = Path(part.folder) if Path(part.folder).is_dir() else Path(f"~{part.user}").expanduser()
+    there = os.path.isdir(part.folder)  # noqa: PTH112 - also where this user, root say, may not look for it
+    working = Path(part.folder) if there else Path(f"~{part.user}").expanduser()
     attempts, name = Attempts(folder, working), "undo" if undo else "run"
     with (folder / "begin.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -187,12 +186,11 @@ def trouble_on(part: Journal) -> list[str]:
     try:
         state_folder()
         schedule, problems = check_plan(part.batch, part.schedule, part.commands, part.gpus, part.user)
-        problems += check_this_machine(part.batch, schedule, part.gpus)
+        return list(map(str, problems + check_this_machine(part.batch, schedule, part.gpus)))
     except DriverError as error:
         return [str(error)]
     except InputError as error:
-        problems = list(error.problems)
-    return list(map(str, problems))
+        return list(map(str, error.problems))
 
 
 @dataclass(slots=True)

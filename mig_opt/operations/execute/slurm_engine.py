@@ -223,7 +223,9 @@ def _call(words: list[str]) -> tuple[bool, str]:
     """Call a program of Slurm, without what its user likes to see or skip; return whether it did it, and its words."""
     own = {name: value for name, value in os.environ.items() if not name.startswith(("SQUEUE_", "SCANCEL_"))}
     try:
-        ended = run(words, capture_output=True, text=True, stdin=DEVNULL, timeout=_PATIENCE_S, check=False, env=own)  # noqa: S603
+        ended = run(  # noqa: S603
+            words, capture_output=True, errors="replace", stdin=DEVNULL, timeout=_PATIENCE_S, check=False, env=own
+        )
     except TimeoutExpired:
         return False, "no answer"
     return ended.returncode == 0, ended.stdout if ended.returncode == 0 else ended.stderr

@@ -5,11 +5,13 @@ import signal
 import time
 
 import pytest
+from documents import refused
 from node_plans import BATCH, DEVICES, NOTHING, PLAN, USER, Client, commands, places
 
 from mig_opt import Batch, Commands, InputError, Journal, Run, Task, get_gpu, run_schedule, undo_schedule
 from mig_opt.batch.timing import retimed_schedule
 from mig_opt.files.batch.journals import read_journal, write_journal
+from mig_opt.operations.execute.schedules import engine_of
 from mig_opt.validation import validate
 
 pytestmark = [pytest.mark.deep, pytest.mark.parametrize("nodes", ["dask"], indirect=True)]
@@ -45,7 +47,9 @@ def test_what_has_not_begun_is_taken_back_and_a_stopped_scheduler_is_told(nodes,
     assert places(nodes) == NOTHING
     client.ends(client.start("--dry-run"))
     assert [machine.log for machine in nodes.machines.values()] == [[], []]
+    engine = engine_of(nodes.engine)
     os.kill(nodes.scheduler.pid, signal.SIGSTOP)
+    refused(engine._wrong_workers, ["n1"], match="engine: no Dask scheduler answers at tcp://127.0.0.1")
     begin = time.monotonic()
     assert "no Dask scheduler answers at tcp://127.0.0.1" in client.ends(client.start("--undo", str(client.journal)), 2)
     assert time.monotonic() - begin < 12

@@ -88,7 +88,7 @@ def test_an_order_is_given_again_where_munged_is_just_restarted(slurm, part, tmp
     [("IDLE+POWERED_DOWN", True), ("IDLE+POWERING_DOWN", True), ("IDLE+POWER_DOWN", True), ("DOWN*", False)],
 )
 def test_nodes_that_save_power_begin_jobs(slurm, part, state, begins):
-    slurm("scontrol", f"echo NodeName=n1 State={state} Owner=N/A")
+    slurm("scontrol", f"printf 'NodeName=n1 State={state} Owner=N/A Reason=\\374'")
     assert (SlurmEngine().check({"n1": part}, begun=False) == []) == begins
 
 
