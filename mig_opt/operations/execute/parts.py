@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import signal
 import tempfile
 from collections import Counter
@@ -26,7 +27,7 @@ from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.files.batch.batches import BATCH
 from mig_opt.files.batch.journals import COMMANDS, read_journal, write_journal
 from mig_opt.files.batch.schedules import SCHEDULE
-from mig_opt.files.documents import make_folder, write_text, writing_to
+from mig_opt.files.documents import make_folder, write_folder, writing_to
 from mig_opt.operations.rollout.layouts import addresses, hosts_of
 
 JOURNAL = "run.journal"  # name of the journal in the folder of a part
@@ -198,13 +199,10 @@ def split(whole: Journal, folder: Path) -> list[str]:
             made = Path(name)
             write_journal(replace(whole, run=""), made / _PLAN)
             for host, part in plans.items():
-                own = made / _NODES / host
-                own.mkdir(parents=True)
-                write_part(part, own)
                 words = arguments_of(part, "$here")
-                shown = " ".join(f'"{word}"' if word.startswith("$here/") else quote(word) for word in words)
-                write_text(own / "run.sh", _SCRIPT.format(host=host, words=shown))
-                (own / "run.sh").chmod(0o755)
+                shown = " ".join(f'"{one}"' if re.fullmatch(r"\$here/[a-z.]+", one) else quote(one) for one in words)
+                write_folder(made / _NODES / host, {"run.sh": _SCRIPT.format(host=host, words=shown)})
+                write_part(part, made / _NODES / host)
             made.rename(folder)
     except OSError as error:
         message = f"cannot be written: {error.strerror}; name a folder that does not exist, or is empty"

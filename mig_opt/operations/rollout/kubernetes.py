@@ -19,6 +19,7 @@ from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.devices import Device, gpu_names
 from mig_opt.gpu.model import WITHOUT_MIG, GpuModel, Placement, Profile
 from mig_opt.operations.rollout.layouts import addresses, creation_order, hosts_of, in_creation_order, layouts_of
+from mig_opt.operations.rollout.shell import comment
 from mig_opt.serving.deployment import Deployment
 
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,30}[A-Za-z0-9])?")
@@ -63,13 +64,13 @@ class MigPartedConfig:
 
     def __str__(self) -> str:
         lines = [f"# Configuration of nvidia-mig-parted, written by mig-opt {__version__}."]
-        lines += [f"# {remark}" for remark in self.remarks]
+        lines += map(comment, self.remarks)
         if set(self.hosts) != {""}:
             lines += ["#", "# Machine: configuration"]
-            lines += [f"# {host or 'this machine'}: {name}" for host, name in self.hosts.items()]
+            lines += [comment(f"{host or 'this machine'}: {name}") for host, name in self.hosts.items()]
         lines += ["version: v1", "mig-configs:"]
         for name, entries in self.configs.items():
-            lines.append(f'  "{name}":')
+            lines.append(f"  {json.dumps(name)}:")
             for entry in entries:
                 lines.append(f"    - devices: [{', '.join(map(str, entry.devices))}]")
                 lines.append(f"      mig-enabled: {str(entry.mig).lower()}")

@@ -17,6 +17,9 @@ _HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@-]*")
 _IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9:.-]{0,99}")
 """Indices, UUIDs and PCI addresses; nothing else may get into a shell script."""
 
+_PROFILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]{0,31}")
+"""Names that drivers have for profiles; those of a GPU from a file may be any text."""
+
 
 @dataclass(frozen=True, slots=True)
 class Address:
@@ -84,13 +87,22 @@ def hosts_of(places: Sequence[Address]) -> dict[str, list[int]]:
 
 
 def layouts_of(deployment: Deployment) -> tuple[tuple[Placement, ...], ...]:
-    """Return the placements on each GPU, by start slice; refuse segments that cannot exist together."""
+    """Return the placements on each GPU, by start slice; refuse segments that no script can make."""
     check_deployments(deployment=deployment)
-    raise_any(deployment_problems(deployment))
+    raise_any(segment_problems(deployment))
     placed: list[list[Placement]] = [[] for _ in deployment.gpus]
     for segment in deployment.segments:
         placed[segment.gpu].append(deployment.placement(segment))
     return tuple(tuple(sorted(on_gpu, key=lambda placement: placement.start)) for on_gpu in placed)
+
+
+def segment_problems(deployment: Deployment) -> Iterator[Problem]:
+    """Yield a problem for segments that cannot exist together, and for each whose profile no driver calls so."""
+    yield from deployment_problems(deployment)
+    wanted = "must be called as the driver calls it, like 1g.10gb+me, is"
+    for index, segment in enumerate(deployment.segments):
+        if not _PROFILE.fullmatch(segment.profile):
+            yield Problem(f"segments[{index}].profile", f"{wanted} {segment.profile!r:.60}")
 
 
 def whole_gpu_problems(gpus: Sequence[str], used: Iterable[int]) -> Iterator[Problem]:

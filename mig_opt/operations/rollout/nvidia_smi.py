@@ -171,7 +171,7 @@ def _lane(batch: Batch, lifetimes: Sequence[Lifetime]) -> Iterator[str]:
         if each.runs or busy:
             names = (shell.shell_word(run.task) for run in each.runs)
             seconds = f"{busy:.3f}".rstrip("0").rstrip(".")  # as the shell understands it
-            yield " ".join([f"run {each.gpu} {where[id(each)]} {each.profile} {seconds}", *names])
+            yield " ".join([f"run {each.gpu} {where[id(each)]} {shell.shell_word(each.profile)} {seconds}", *names])
 
     for each in lifetimes:
         if each.initial:

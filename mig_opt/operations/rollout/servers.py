@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mig_opt.errors import Problem, raise_any
-from mig_opt.operations.rollout.layouts import addresses, hosts_of
+from mig_opt.operations.rollout.layouts import addresses, hosts_of, segment_problems
 from mig_opt.operations.rollout.shell import comment, remarks
 from mig_opt.rules import wrong_integer
 from mig_opt.serving.demand import Demand, Service, wrong_demand
@@ -19,7 +19,6 @@ from mig_opt.serving.profile_table import Point
 from mig_opt.simulation.serving.capacity import SERVERS
 from mig_opt.simulation.serving.continuous import is_continuous
 from mig_opt.simulation.serving.requests import Batching, unserved_problems, worker_at
-from mig_opt.validation.serving.deployments import deployment_problems
 
 FIRST_PORT = 8000
 """Port of the first service; those of servers begin behind :data:`MOST_SERVICES`."""
@@ -33,8 +32,8 @@ _MOST_WEIGHT = 256
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 """Names that folders, the backends of HAProxy and words of a shell can have."""
 
-_LEAST_TIMEOUT, _SLOS = 60.0, 10
-"""Seconds, and SLOs, for which HAProxy waits for an answer: the longer of the two."""
+_LEAST_TIMEOUT, _SLOS, _MOST_TIMEOUT = 60.0, 10, 2e6
+"""Seconds, and SLOs, for which HAProxy waits for an answer: the longer of the two, up to about what it can count."""
 
 _GENERAL = """\
 global
@@ -140,7 +139,7 @@ def servers_of(
     check_deployments(deployment=deployment)
     if not problems:
         problems = [*unserved_problems(demand, deployment), *_name_problems(demand)]
-    problems += [*deployment_problems(deployment), *_port_problems(port, deployment)]
+    problems += [*segment_problems(deployment), *_port_problems(port, deployment)]
     raise_any(problems)
     places, rule = addresses(len(deployment.gpus), devices, deployment.devices), batching or SERVERS["triton"][1]
     within = {gpu: at for gpus in hosts_of(places).values() for at, gpu in enumerate(gpus)}
@@ -226,7 +225,7 @@ def haproxy_config(
 
 
 def _service(service: Service, port: int, servers: Sequence[InferenceServer]) -> list[str]:
-    seconds = max(_LEAST_TIMEOUT, _SLOS * service.slo)
+    seconds = min(max(_LEAST_TIMEOUT, _SLOS * service.slo), _MOST_TIMEOUT)
     lines = [
         comment(f"{service.rate:g} requests per second, SLO {service.slo:g} s"),
         f"frontend {service.name}",

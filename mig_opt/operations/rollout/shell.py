@@ -35,7 +35,7 @@ def name_problems(paths: Iterable[tuple[str, str]]) -> Iterator[Problem]:
     """Yield a problem for each name (with its path) that cannot be an argument of a program."""
     for path, name in paths:
         if any(character == "\0" or "\ud800" <= character <= "\udfff" for character in name):
-            message = "has a character that no program can be given (NUL, or half of a surrogate pair); rename it"
+            message = "has a character that no program can be given (NUL, or half of a surrogate pair); take it out"
             yield Problem(path, message)
 
 

@@ -14,7 +14,7 @@ from itertools import count
 
 from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.fleet.state import FleetState, HeldInstance, Migration
-from mig_opt.gpu.model import Placement, Profile
+from mig_opt.gpu.model import Placement
 from mig_opt.operations.rollout.kubernetes import mig_parted_config
 from mig_opt.operations.rollout.layouts import Address, creation_order, in_creation_order, layouts_of
 from mig_opt.operations.rollout.shell import check_words, comment, functions_of, head, place, script
@@ -135,14 +135,12 @@ def _scripts(before: Deployment, segments: Sequence[Segment]) -> dict[str, str]:
     with_mig = [gpu for gpu in range(len(names)) if before.model(gpu).mig]
     on = {node: [gpu for gpu in with_mig if names[gpu] == node] for node in dict.fromkeys(names)}
     changed = {node: gpus for node, gpus in on.items() if any(old[gpu] != new[gpu] for gpu in gpus)}
-    if not changed:
-        return {}
 
     def slices(layouts: Layouts, node: str) -> int:
         return sum(one.profile.memory_slices for gpu in on[node] for one in layouts[gpu])
 
     changed = {node: on[node] for node in sorted(changed, key=lambda node: slices(old, node) - slices(new, node))}
-    files = {"controller.sh": _controller(before, changed, old, new)}
+    files = {"controller.sh": _controller(before, changed, old, new)} if changed else {}
     for node, gpus in changed.items():
         files[f"node-{node}.sh"] = _node_script(before, node, gpus, old, new)
         # By this its layout is made again after a reboot.
@@ -174,13 +172,10 @@ def _counts(state: Deployment, gpus: Sequence[int], old: Layouts, new: Layouts) 
     before, after = (Counter(each.profile for at in gpus for each in layouts[at]) for layouts in (old, new))
     for profile in dict.fromkeys(profile for gpu in gpus for profile in state.model(gpu).profiles):
         if before[profile] or after[profile]:
-            yield f"{profile.name}:{_detected(profile)}:{before[profile]}:{after[profile]}"
-
-
-def _detected(profile: Profile) -> str:
-    """Return the name of a profile in the types that AutoDetect finds: its memory is what the driver reports."""
-    memory = round(profile.usable_mib / 1024) if profile.usable_mib else round(profile.memory_gb)
-    return f"{profile.compute_slices}g.{memory}gb"
+            # In the types that AutoDetect finds memory is what the driver reports.
+            memory = round(profile.usable_mib / 1024) if profile.usable_mib else round(profile.memory_gb)
+            detected = f"{profile.compute_slices}g.{memory}gb"
+            yield f"{profile.name}:{detected}:{before[profile]}:{after[profile]}"
 
 
 def _node_script(state: Deployment, node: str, gpus: Sequence[int], old: Layouts, new: Layouts) -> str:

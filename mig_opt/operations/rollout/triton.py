@@ -272,13 +272,20 @@ def kubernetes_manifests(
     configs = model_configs(servers, None if models is None else Path(models))
     alike: dict[str, list[InferenceServer]] = {}
     for server in servers:
-        alike.setdefault(_name(deployment, server), []).append(server)
+        segment, what = server.segment, f"{server.segment.batch}x{server.segment.processes}"
+        kind = f"{deployment.model(segment.gpu).name}-{segment.profile}".lower()
+        name = f"{segment.service}-{re.sub('[^a-z0-9]+', '-', kind)}-{what}"
+        alike.setdefault(name, []).append(server)
     documents: list[dict[str, Any]] = []
     for name, own in alike.items():
         metadata = {"name": name, "labels": _labels(own[0].segment.service)}
         config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {CONFIG: configs[own[0].name]}}
         documents += [config, _deployment(name, deployment, own, image)]
-    documents += [_service(service.name) for service in demand.services]
+    ports = [{"name": name, "port": port, "targetPort": name} for name, port in _PORTS.items()]
+    for service in (one.name for one in demand.services):
+        metadata = {"name": service, "labels": _labels(service)}
+        spec = {"selector": {"app.kubernetes.io/name": service}, "ports": ports}
+        documents.append({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec})
     first = remarks("Tritons of a deployment.", "", "Usage: kubectl apply -f FILE", *_remarks(deployment, servers))
 
     class Dumper(yaml.SafeDumper):  # type: ignore[misc]  # PyYAML has no annotations
@@ -299,13 +306,6 @@ def _remarks(deployment: Deployment, servers: Sequence[InferenceServer]) -> Iter
         if len({server.weight for server in servers if server.segment.service == service}) > 1:
             why = f"{service} has pods of unequal throughput, among which a Service chooses at random"
             yield f"{why}: simulate it with --router uniform, or have a proxy with weights before them."
-
-
-def _name(deployment: Deployment, server: InferenceServer) -> str:
-    """Return the name of the Deployment of a server."""
-    segment = server.segment
-    kind = f"{deployment.model(segment.gpu).name}-{segment.profile}".lower()
-    return f"{segment.service}-{re.sub('[^a-z0-9]+', '-', kind)}-{segment.batch}x{segment.processes}"
 
 
 def _labels(service: str) -> dict[str, str]:
@@ -357,15 +357,4 @@ def _deployment(name: str, deployment: Deployment, servers: Sequence[InferenceSe
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
             "template": {"metadata": {"labels": labels}, "spec": pod},
         },
-    }
-
-
-def _service(service: str) -> dict[str, Any]:
-    ports = [{"name": name, "port": port, "targetPort": name} for name, port in _PORTS.items()]
-    labels = _labels(service)
-    return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": service, "labels": labels},
-        "spec": {"selector": {"app.kubernetes.io/name": service}, "ports": ports},
     }

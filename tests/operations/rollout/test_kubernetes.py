@@ -72,11 +72,8 @@ def test_names_and_devices_that_mig_parted_cannot_have_are_refused():
 
 
 @pytest.mark.parametrize("gpu", catalogue(), ids=lambda gpu: gpu.name)
-def test_every_profile_of_the_catalogue_is_written(gpu):
+def test_every_profile_of_the_catalogue_is_a_label(gpu):
     for profile in gpu.profiles:
-        deployment = Deployment((gpu.name,), (segment("a", 0, profile.name, profile.starts[0]),))
-        entries = next(iter(yaml.safe_load(str(mig_parted_config(deployment)))["mig-configs"].values()))
-        assert entries[0]["mig-devices"] == {profile.name: 1}
         label = resource_name(profile).removeprefix("nvidia.com/")
         assert len(label) <= 63
         assert all(character.isalnum() or character in ".-" for character in label)

@@ -9,7 +9,6 @@ from state_forms import state_from_text
 
 from mig_opt import (
     Demand,
-    Deployment,
     FleetState,
     HeldInstance,
     Point,
@@ -40,11 +39,8 @@ def test_the_validator_of_changes_finds_nothing_interrupted():
     result = defragment(STATE, ["4g.24gb"])
     change = migrations_as_change(STATE, result.migrations)
     before, after = change.state_after(0), change.state_after(len(change.steps))
-    assert len(before.segments) == len(after.segments) == 3
-    assert isinstance(after, Deployment)
     found = validate_change(before, after, change)
-    assert found.valid, str(found)
-    assert found.interrupted == ()
+    assert (found.valid, found.interrupted) == (True, ()), str(found)
 
 
 def test_a_script_migrates_without_an_interruption(tmp_path):

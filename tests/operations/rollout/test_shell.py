@@ -1,5 +1,6 @@
 """Scripts of nvidia-smi commands, carried out on GPUs that are a file."""
 
+import dataclasses
 import subprocess
 
 import pytest
@@ -8,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripts import Machine, segment
 
-from mig_opt import Deployment
+from mig_opt import Deployment, get_gpu
+from mig_opt.gpu.catalogue import add_gpu
 from mig_opt.operations.rollout.nvidia_smi import deployment_script
 from mig_opt.operations.rollout.shell import comment, shell_word
 
@@ -40,10 +42,8 @@ def as_bash_reads(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", NASTY)
-def test_names_are_words_and_never_executed(name, tmp_path, monkeypatch):
+def test_names_in_comments_are_never_executed(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert as_bash_reads(f"{shell_word(name)} {shell_word(name)}") == [name, name]
-    assert "\n" not in shell_word(name)
     done = subprocess.run(["bash"], input=comment(name), capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr, list(tmp_path.iterdir())) == ("", "", [])
 
@@ -51,12 +51,18 @@ def test_names_are_words_and_never_executed(name, tmp_path, monkeypatch):
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8), max_size=20))
 @settings(max_examples=30)
 def test_bash_reads_every_text_as_it_is(names):
-    assert as_bash_reads(" ".join(map(shell_word, ["", *names]))) == ["", *names]
+    words = " ".join(map(shell_word, ["", *names]))
+    assert (as_bash_reads(words), "\n" in words) == (["", *names], False)
 
 
 @pytest.mark.parametrize("name", ["a\0b", "half \ud83d"])
 def test_names_that_no_program_can_be_given_are_refused(name):
     assert refused(deployment_script, deployment(name)) == ["segments[0].service", "segments[2].service"]
+    a30 = get_gpu("A30")
+    profiles = tuple(dataclasses.replace(one, name=f"{one.name}; {name}") for one in a30.profiles)
+    odd = add_gpu(dataclasses.replace(a30, name=f"odd {name}", aliases=(), profiles=profiles))
+    plan = Deployment((odd.name,), (segment("chat", 0, profiles[0].name, 0),))
+    assert refused(deployment_script, plan) == ["segments[0].profile"]
 
 
 def test_a_deployment_on_empty_gpus(machine):
@@ -80,17 +86,6 @@ def test_a_second_run_completes_what_is_missing(machine):
     for _ in range(2):
         machine.run(deployment_script(deployment()))
         assert machine.changes == ["mig -i 0 -cci -gi 2", "mig -i 0 -cgi 9:0,19:6 -C", "mig -i 2 -cgi 14:1 -C"]
-
-
-def test_names_in_a_deployment_reach_the_hook_and_nothing_else(machine, tmp_path):
-    names = NASTY[3], NASTY[0]
-    hook = 'start_segment() { printf "%s\\0" "$@" "$CUDA_VISIBLE_DEVICES" >>"$FOLDER/started"; }'
-    done = machine.run(deployment_script(deployment(*names)), hook)
-    assert not (tmp_path / "hacked").exists()
-    started = (tmp_path / "started").read_text().split("\0")
-    assert started[:7] == [names[1], "0", "3g.40gb", "0", "8", "2", machine.uuid(0, "3g.40gb", 0)]
-    assert started[7] == names[0]
-    assert as_bash_reads(done.stdout.splitlines()[1].split("\t")[0]) == [names[0]]
 
 
 def test_every_trouble_is_found_before_anything_is_changed(tmp_path):
