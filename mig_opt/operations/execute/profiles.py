@@ -8,29 +8,29 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from mig_opt._version import __version__
 from mig_opt.batch.batch import Batch, Task
-from mig_opt.batch.journal import Commands, Event, Journal
+from mig_opt.batch.journal import Commands, Event
 from mig_opt.batch.schedule import Operation, Schedule, lifetimes
 from mig_opt.batch.timing import PlannedInstance, sequenced_schedule
 from mig_opt.errors import InputError, Problem, raise_any
-from mig_opt.files.batch.journals import JournalFile
+from mig_opt.files.batch.journals import read_journal
 from mig_opt.files.serving.printed import printed_figures, tells_of_memory
 from mig_opt.gpu.model import GpuModel, Placement
 from mig_opt.gpu.problems import wrong_size
 from mig_opt.operations.driver.instances import Patience
-from mig_opt.operations.execute.attempts import account_of, name_of_try
+from mig_opt.operations.execute.attempts import name_of_try
 from mig_opt.operations.execute.machines import Machines, Observer, check_machines, missing_program
 from mig_opt.operations.execute.report import Execution
-from mig_opt.operations.execute.schedules import resume_schedule, tasks_folder
+from mig_opt.operations.execute.schedules import resume_schedule, run_schedule, tasks_folder
 from mig_opt.rules import wrong_integer
 from mig_opt.serving.profile_table import Point, ProfileTable
 
@@ -192,25 +192,24 @@ def profile_tasks(
     path = Path(journal)
     ways = list(_ways(commands, plan))
     batch, schedule, words = _planned(commands, plan, ways)
+    options: dict[str, Any] = {"user": user, "patience": patience, "observe": observe}
     if "/" in device:
         raise InputError([Problem("device", "is in another machine; measure there")])
-    account = account_of(user)
-    head = None
-    with Machines(tasks_folder(path), str(Path.cwd()), patience, account) as machines:
-        if not path.exists():
-            gpus, refused = check_machines(machines, batch, schedule, [device])
-            programs = {**commands.tasks, **commands.models}.items()
-            missing = [problem for name, words in programs for problem in missing_program(name, words)]
-            raise_any([*missing, *refused])
-            driver = machines.driver
-            source = f"measured by mig-opt {__version__} on {driver.device(device).name}, driver {driver.version()}"
-            own, run = account.pw_name if account else "", secrets.token_hex(8)
-            head = Journal(batch.replace(name=source), schedule, words, gpus, str(Path.cwd()), run, own)
-        with JournalFile(path, head) as file:
-            if file.journal.commands != words or file.journal.schedule != schedule:
-                message = "is the journal of other measurements; name another file, or remove it"
-                raise InputError([Problem("", message)], str(path))
-    execution = resume_schedule(path, user=user, patience=patience, observe=observe, ended=True)
+    if path.exists():
+        known = read_journal(path)
+        if known.commands != words or known.schedule != schedule:
+            message = "is the journal of other measurements; name another file, or remove it"
+            raise InputError([Problem("", message)], str(path))
+        execution = resume_schedule(path, ended=True, **options)
+        return _outcome(execution, path, plan, ways)
+    programs = {**commands.tasks, **commands.models}.items()
+    missing = [problem for name, program in programs for problem in missing_program(name, program)]
+    with Machines(Path(), ".", patience) as machines:
+        raise_any([*missing, *check_machines(machines, batch, schedule, [device])[1]])
+        name, version = machines.driver.device(device).name, machines.driver.version()
+    source = f"measured by mig-opt {__version__} on {name}, driver {version}"
+    named = batch.replace(name=source)
+    execution = run_schedule(named, schedule, words, journal=path, devices=[device], **options)
     return _outcome(execution, path, plan, ways)
 
 
@@ -270,12 +269,17 @@ def _outcome(execution: Execution, path: Path, plan: ProfilePlan, ways: Sequence
         return found
     runs = {run.task: run for run in journal.runs()}
     attempts = {event.task: event for event in journal.events if event.kind == "ran"}
+
+    def printed(event: Event) -> str:
+        output = tasks_folder(path) / f"{name_of_try(journal.batch, str(event.task), event.attempt)}.out"
+        return output.read_text(encoding="utf-8", errors="replace") if output.exists() else ""
+
     times: dict[str, dict[int, float]] = defaultdict(dict)
     spread: dict[str, dict[int, float]] = defaultdict(dict)
     points: dict[str, list[Point]] = defaultdict(list)
     for way in ways:
         names = [way.run(number) for number in range(plan.warm_up, plan.runs)]
-        texts = [_output(path, journal, attempts[way.run(number)]) for number in range(plan.runs)]
+        texts = [printed(attempts[way.run(number)]) for number in range(plan.runs)]
         codes = [runs[way.run(number)].code for number in range(plan.runs)]
         if any(codes):
             memory = any(code and tells_of_memory(text) for code, text in zip(codes, texts, strict=True))
@@ -298,9 +302,3 @@ def _outcome(execution: Execution, path: Path, plan: ProfilePlan, ways: Sequence
         found.batch = Batch(tasks, plan.gpu, source=source, spread=dict(spread))
     found.tables = tuple(ProfileTable(model, plan.gpu.name, tuple(there)) for model, there in points.items())
     return found
-
-
-def _output(path: Path, journal: Journal, event: Event) -> str:
-    """Return what a run has printed."""
-    output = tasks_folder(path) / f"{name_of_try(journal.batch, str(event.task), event.attempt)}.out"
-    return output.read_text(encoding="utf-8", errors="replace") if output.exists() else ""
