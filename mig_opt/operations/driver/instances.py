@@ -20,11 +20,12 @@ class Device:
     bus: str  # PCI address
     mig: bool | None  # true if MIG mode is enabled; None if the GPU has no MIG
     mig_pending: bool  # MIG mode after the next reset of the GPU
+    lost: str = ""  # why the GPU does not answer; then nothing is known of it but its number
 
     def trouble(self) -> str:
         """Return why instances cannot be created on this GPU and how to mend it, empty if they can."""
         if self.mig is None:
-            return f"{self.name} has no MIG; choose another GPU"
+            return self.lost or f"{self.name} has no MIG; choose another GPU"
         if self.mig:
             ends = f"MIG mode ends with the next reset; keep it with: nvidia-smi -i {self.uuid} -mig 1"
             return "" if self.mig_pending else ends
@@ -57,7 +58,7 @@ class MigInstance:
     size: int  # number of memory slices
     uuid: str = ""  # of the MIG device, for CUDA_VISIBLE_DEVICES; empty unless there is just one compute instance
     computes: int = 1  # number of compute instances
-    processes: tuple[int, ...] = ()  # process numbers of what computes on it
+    processes: tuple[int, ...] | None = ()  # process numbers of what computes on it; None if the driver does not tell
 
     @classmethod
     def whole(cls, gpu: str, placement: Placement) -> MigInstance:

@@ -83,7 +83,9 @@ class Nvml:
                 nvml.NVML_ERROR_NOT_FOUND: ("not found", "it does not exist (any more)"),
             }.get(error.value, ("unknown", f"NVML's error {error.value}"))
             about = f"GPU {gpu}: " if gpu else ""
-            raise DriverError(cause, f"{about}{_sentence(error)}: {remedy}") from error
+            text = str(error).strip()
+            said = text if text[1:2].isupper() else text[:1].lower() + text[1:]  # "NVML Shared Library Not Found" stays
+            raise DriverError(cause, f"{about}{said}: {remedy}") from error
 
     # GPUs
 
@@ -93,28 +95,34 @@ class Nvml:
             return str(self._nvml.nvmlSystemGetDriverVersion())
 
     def devices(self) -> tuple[Device, ...]:
-        """Return the GPUs of the machine."""
+        """Return the GPUs of the machine, those that are lost included."""
         with self._told(""):
-            count = self._nvml.nvmlDeviceGetCount()
-            return tuple(self._device(self._nvml.nvmlDeviceGetHandleByIndex(index), index) for index in range(count))
+            return tuple(map(self._device, range(self._nvml.nvmlDeviceGetCount())))
 
-    def _device(self, handle: Any, index: int) -> Device:
+    def _device(self, index: int) -> Device:
         nvml = self._nvml
         mig: tuple[bool | None, bool] = None, False
-        with contextlib.suppress(nvml.NVMLError_NotSupported):
-            current, pending = nvml.nvmlDeviceGetMigMode(handle)
-            mig = bool(current), bool(pending)
-        bus = nvml.nvmlDeviceGetPciInfo(handle).busId
-        return Device(nvml.nvmlDeviceGetUUID(handle), index, nvml.nvmlDeviceGetName(handle), bus, *mig)
+        try:
+            with self._told(""):
+                handle = nvml.nvmlDeviceGetHandleByIndex(index)
+                with contextlib.suppress(nvml.NVMLError_NotSupported):
+                    current, pending = nvml.nvmlDeviceGetMigMode(handle)
+                    mig = bool(current), bool(pending)
+                bus = nvml.nvmlDeviceGetPciInfo(handle).busId
+                return Device(nvml.nvmlDeviceGetUUID(handle), index, nvml.nvmlDeviceGetName(handle), bus, *mig)
+        except DriverError as error:
+            return Device("", index, "", "", None, mig_pending=False, lost=str(error))
 
     def device(self, identifier: str) -> Device:
         """Return the GPU with a number, UUID or PCI address; without one the DriverError lists those that there are."""
         there = self.devices()
         for each in there:
             names = {str(each.index), each.uuid.lower(), each.bus.lower(), each.bus.lower()[4:]}
+            if identifier.lower() in names and each.lost:
+                raise DriverError("lost", each.lost)
             if identifier.lower() in names:
                 return each
-        known = ", ".join(f"{each.index} ({each.name}, {each.uuid})" for each in there) or "none at all"
+        known = ", ".join(f"{one.index} ({one.lost or f'{one.name}, {one.uuid}'})" for one in there) or "none at all"
         raise DriverError("not found", f"there is no GPU {identifier}; this machine has: {known}")
 
     def _handle(self, gpu: str) -> Any:
@@ -160,14 +168,17 @@ class Nvml:
         nvml = self._nvml
         info = nvml.nvmlGpuInstanceGetInfo(handle)
         uuids: list[str] = []
-        processes: list[int] = []
+        processes: tuple[int, ...] | None = ()
         for compute in self._computes(handle):
             device = nvml.nvmlComputeInstanceGetInfo(compute).device
             uuids.append(nvml.nvmlDeviceGetUUID(device))
-            with contextlib.suppress(nvml.NVMLError):  # a list for messages only
-                processes += [process.pid for process in nvml.nvmlDeviceGetComputeRunningProcesses(device)]
+            try:
+                running = nvml.nvmlDeviceGetComputeRunningProcesses(device)
+                processes = None if processes is None else (*processes, *sorted(process.pid for process in running))
+            except nvml.NVMLError:
+                processes = None
         place, uuid = info.placement, uuids[0] if len(uuids) == 1 else ""
-        return MigInstance(gpu, info.id, name, place.start, place.size, uuid, len(uuids), tuple(sorted(processes)))
+        return MigInstance(gpu, info.id, name, place.start, place.size, uuid, len(uuids), processes)
 
     def _computes(self, instance: Any) -> Iterator[Any]:
         """Yield the handles of the compute instances of a GPU instance."""
@@ -285,7 +296,7 @@ class Nvml:
         if error.cause != "in use":
             return error
         instance = next((each for each in self.instances(gpu) if each.number == number), None)
-        holders = [f"process {pid}" for pid in instance.processes] if instance else []
+        holders = [f"process {pid}" for pid in instance.processes or ()] if instance else []
         holders += monitors(self._root)
         stop = f"stop {', '.join(holders)}" if holders else "stop monitoring tools (DCGM, exporters) on this machine"
         return DriverError("in use", f"GPU {gpu}: {instance or number} is still in use; {stop}, then resume")
@@ -308,8 +319,3 @@ def _listed(kind: Any, ask: Callable[..., object], *words: object) -> list[Any]:
     listed, count = (kind * _MOST_INSTANCES)(), c_uint(_MOST_INSTANCES)
     ask(*words, listed, byref(count))
     return list(listed[: count.value])
-
-
-def _sentence(error: Exception) -> str:
-    text = str(error).strip()
-    return text if text[1:2].isupper() else text[:1].lower() + text[1:]  # "NVML Shared Library Not Found" stays

@@ -138,4 +138,5 @@ def _slurm(*words: str) -> list[dict[str, str]]:
 
 def _scontrol(*words: str) -> str:
     program = ["scontrol", *words]
-    return subprocess.run(program, capture_output=True, text=True, timeout=10, check=True).stdout  # noqa: S603 - fixed
+    done = subprocess.run(program, capture_output=True, errors="replace", timeout=10, check=True)  # noqa: S603 - fixed
+    return done.stdout

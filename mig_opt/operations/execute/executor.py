@@ -234,13 +234,13 @@ class Executor:
         for index, lane in enumerate(self._lanes):
             if lane.state in ("planned", "gone") or (lane.planned.initial and lane.state != "destroying"):
                 continue
-            there = self._there(index)
-            mine = lane.half_made(there) if lane.state == "creating" else lane.own(there)
-            if lane.planned.initial and mine is not None and mine.computes:
-                continue  # its destruction has not begun: it is as it was before the execution
-            if lane.state == "live":
-                self._note("destroy", index)
             try:
+                there = self._there(index)
+                mine = lane.half_made(there) if lane.state == "creating" else lane.own(there)
+                if lane.planned.initial and mine is not None and mine.computes:
+                    continue  # its destruction has not begun: it is as it was before the execution
+                if lane.state == "live":
+                    self._note("destroy", index)
                 if mine is not None:
                     self._driver.destroy(self._uuids[lane.planned.gpu], mine.number)
                 self._note("lost" if lane.state == "creating" else "destroyed", index)
@@ -250,7 +250,7 @@ class Executor:
         if not refusals:
             self._note("undo")
             self._machines.tries.clear()
-        return refusals
+        return list(dict.fromkeys(refusals))
 
     # Going on after a crash
 
@@ -272,8 +272,14 @@ class Executor:
                 else:
                     lane.state = "live"
         for index, lane in enumerate(self._lanes):
-            if lane.running is not None:
-                self._settle_task(index, lane, lane.running)
+            if lane.running is None:
+                continue
+            tries, name = self._machines.tries, self._try(lane, lane.running)
+            outcome = tries.outcome(name)
+            if outcome is None:
+                self._machines.later(partial(tries.wait, name), task=lane.running)
+            else:
+                self._note_end(index, outcome)
 
     def _settle_creation(self, index: int, lane: Lane) -> None:
         made = lane.half_made(self._there(index))
@@ -283,14 +289,6 @@ class Executor:
         if made is not None:
             self._driver.destroy(self._uuids[lane.planned.gpu], made.number)
         lane.state = "planned"
-
-    def _settle_task(self, index: int, lane: Lane, task: str) -> None:
-        tries, name = self._machines.tries, self._try(lane, task)
-        outcome = tries.outcome(name)
-        if outcome is None:
-            self._machines.later(partial(tries.wait, name), task=task)
-        else:
-            self._note_end(index, outcome)
 
     # Steps
 

@@ -49,11 +49,9 @@ class Lane:
 
     def own(self, there: tuple[MigInstance, ...]) -> MigInstance | None:
         """Return the instance among those that exist, if it is still the one that was made."""
-        for one in there:
-            half_destroyed = self.state == "destroying" and not one.computes
-            if one.number == self.number and one.at(self.placement) and (one.uuid == self.uuid or half_destroyed):
-                return one
-        return None
+        found = (one for one in there if one.number == self.number and one.at(self.placement))
+        half_destroyed = self.state == "destroying"
+        return next((one for one in found if one.uuid == self.uuid or (half_destroyed and not one.computes)), None)
 
     def half_made(self, there: tuple[MigInstance, ...]) -> MigInstance | None:
         """Return what a creation without an end has made: at its place, not there before, and used by nobody."""

@@ -29,6 +29,7 @@ from mig_opt.operations.driver.nvml import Nvml
 from mig_opt.operations.driver.surroundings import owner_of_partitions, slurm_in_the_way
 from mig_opt.operations.execute.attempts import Attempts, Outcome, account_of
 from mig_opt.operations.rollout.layouts import address_of, addresses
+from mig_opt.operations.rollout.shell import name_problems
 from mig_opt.validation import validate
 
 T = TypeVar("T")
@@ -36,6 +37,7 @@ T = TypeVar("T")
 Observer = Callable[[Journal, Event], object]
 """Is told each event, after it has been noted."""
 
+_LONGEST_WAIT_S = 60.0  # seconds after which the clock is looked at again, since it may have been set meanwhile
 ELSEWHERE = "is on {}, which is another machine: carry the plan out by --engine, or in parts (--split)"
 
 
@@ -93,9 +95,9 @@ class Machines(contextlib.ExitStack):
         in_background(act).add_done_callback(ended)
 
     def next(self, until: float | None) -> Done | None:
-        """Return what ends next; None if nothing does until that second."""
+        """Return what ends next; None if nothing does until that second, or for long."""
         try:
-            return self._done.get(timeout=None if until is None else max(until - self.now(), 0.0))
+            return self._done.get(timeout=None if until is None else min(max(until - self.now(), 0.0), _LONGEST_WAIT_S))
         except queue.Empty:
             return None
 
@@ -142,11 +144,10 @@ def device_names(batch: Batch, devices: Sequence[str] | None) -> list[str]:
 
 
 def missing_program(name: str, words: Sequence[str]) -> Iterator[Problem]:
-    """Yield a problem if the program of a command does not exist, or no program can be given its arguments."""
-    if any("\0" in word for word in words):
-        yield Problem(f"commands.{name}", "has the character \\0, which no program can be given; remove it")
-        return
-    if shutil.which(words[0]) is None:
+    """Yield a problem if no program can be given the name of a task or its command, or there is no such program."""
+    wrong = list(name_problems((f"commands.{name}", text) for text in (name, *words)))
+    yield from wrong[:1]
+    if not wrong and shutil.which(words[0]) is None:
         message = f"there is no program {words[0]!r}, or it may not be run; give its path, or chmod +x"
         yield Problem(f"commands.{name}", message)
 

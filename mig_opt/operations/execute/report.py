@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bisect
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -130,19 +129,15 @@ class Execution:
 
     def critical_path(self) -> list[ExecutedStep]:
         """Return the steps that the measured makespan consists of, with the waits between them, in order."""
-        ends = sorted(self.steps, key=lambda step: step.measured[1])
-        keys = [step.measured[1] for step in ends]
-        current = max((step for step in ends if step.kind == "run"), key=lambda step: step.measured[1], default=None)
         path: list[ExecutedStep] = []
-        while current is not None:
-            path.append(current)
-            before = ends[: bisect.bisect_right(keys, current.measured[0])]
-            current = next((step for step in reversed(before) if self._enables(step, path[-1])), None)
+        for step in sorted(self.steps, key=lambda step: step.measured[1], reverse=True):
+            if self._enables(step, path[-1]) if path else step.kind == "run":
+                path.append(step)
         return path[::-1]
 
     def _enables(self, step: ExecutedStep, later: ExecutedStep) -> bool:
         """Return True if a step had to end before a later one could begin."""
-        if step.gpu != later.gpu or step is later:
+        if step.gpu != later.gpu or step.measured[1] > later.measured[0]:
             return False
         same = (step.profile, step.start) == (later.profile, later.start)
         return same if "run" in (step.kind, later.kind) else True

@@ -16,6 +16,7 @@ from mig_opt.fleet.state import FleetState, HeldInstance
 from mig_opt.gpu.catalogue import catalogue
 from mig_opt.gpu.devices import devices_of
 from mig_opt.gpu.model import GpuModel, Placement, Profile
+from mig_opt.gpu.states import placed_states
 from mig_opt.operations.observe.gpu_models import kinds_of, profile_named
 from mig_opt.operations.observe.sightings import Home, SeenGpu, SeenInstance, Sightings, gpu_name
 from mig_opt.operations.observe.slurm import add_gpus, take_places
@@ -152,7 +153,8 @@ def _drop(seen: Sightings, instances: Iterable[SeenInstance], reason: str) -> No
 def _by_kind(seen: Sightings) -> dict[GpuModel, Sightings]:
     """Return what was seen of each kind of GPU; InputError if the kind of some is not told."""
     products = {one.product for one in seen.every} - {""}
-    together = [gpu for gpu in catalogue() if all(gpu in kinds_of(product) for product in products)]
+    kinds_by_name = [kinds_of(product) for product in products] or [catalogue()]
+    together = [gpu for gpu in kinds_by_name[0] if all(gpu in kinds for kinds in kinds_by_name)]
     fitting = _fitting(together, seen.instances)
     if len(products) < 2 or fitting:
         return {_kind(seen, together, fitting): seen}
@@ -359,17 +361,9 @@ def _order(layout: Layout) -> list[tuple[int, int]]:
 @cache
 def _layouts(fixed: Layout, kinds: tuple[Profile, ...]) -> tuple[Layout, ...]:
     """Return the sets of placements of some profiles that fit beside fixed ones, those with most slices first."""
-    placements = [Placement(profile, start) for profile in kinds for start in profile.starts]
-    placements.sort(key=lambda placement: (placement.start, -placement.profile.memory_slices))
-    found: list[Layout] = []
-
-    def extend(chosen: Layout, index: int) -> None:
-        found.append(chosen)
-        for at in range(index, len(placements)):
-            if placements[at].fits_beside((*fixed, *chosen)):
-                extend((*chosen, placements[at]), at + 1)
-
-    extend((), 0)
+    placements = (Placement(profile, start) for profile in kinds for start in profile.starts)
+    states = placed_states(placement for placement in placements if placement.fits_beside(fixed))
+    found = (state for state in states if all(one.fits_beside({*fixed, *state} - {one}) for one in state))
     return tuple(sorted(found, key=lambda layout: -sum(placement.profile.memory_slices for placement in layout)))
 
 

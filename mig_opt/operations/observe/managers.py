@@ -36,7 +36,7 @@ _PREFIX = "nvidia.com/"
 _GPUS, _REPLICAS = f"{_PREFIX}gpu.count", f"{_PREFIX}gpu.replicas"
 _COUNT = re.compile(r"nvidia\.com/mig-(.+)\.count")
 _SINGLE = re.compile(r"(.+)-MIG-(.+)")
-_MOST = 4096
+_MOST = 512  # instances, or GPUs, of a node
 
 
 _Devices = dict[tuple[str, str], SeenInstance]

@@ -18,7 +18,6 @@ from mig_opt.operations.observe.gpu_models import kinds_of
 from mig_opt.operations.observe.nvidia_smi_xml import read_xml
 from mig_opt.operations.observe.pasted import PENDING
 from mig_opt.operations.observe.sightings import Line, SeenInstance, Sightings, Source
-from mig_opt.texts import plural
 
 
 class _Table(NamedTuple):
@@ -103,11 +102,7 @@ def read_nvidia_smi(sources: Iterable[Source], seen: Sightings) -> None:
         _join(node, seen)
         _read_modes(node, seen)
     kinds = set.union(*(node.kinds for node in nodes.values()))
-    unknown = sum(held.idle is None for held in seen.instances)
-    if unknown:
-        which = "all count" if unknown == len(seen.instances) else plural(unknown, "of them counts", "of them count")
-        told = "nvidia-smi, run on the machine itself and not in a container, tells it"
-        seen.notes.append(f"which instances are idle is not in the text, so {which} as busy; {told}")
+    seen.note_unknown("nvidia-smi, run on the machine itself and not in a container, tells it")
     if kinds and kinds <= {"GPU instances", "Compute instances"}:
         seen.notes.append("GPUs without instances are not in the text; nvidia-smi -L lists them")
 

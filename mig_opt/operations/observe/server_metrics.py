@@ -18,7 +18,7 @@ from mig_opt.files.values import Findings
 from mig_opt.serving.demand import Demand
 from mig_opt.texts import number_in
 
-_SAMPLE = re.compile(r"([A-Za-z_:][\w:]*)\s*(?:\{(.*)\})?\s+(\S+)(?:\s+(-?\d+))?\s*")
+_SAMPLE = re.compile(r"([A-Za-z_:][\w:]*)\s*(?:\{(.*)\})?\s+(\S+)(?:\s+(-?[0-9]{1,18}))?\s*")
 _LABEL = re.compile(r'\s*([A-Za-z_]\w*)\s*=\s*"((?:[^"\\]|\\.)*)"\s*(?:,|$)')
 
 _COUNTERS = {

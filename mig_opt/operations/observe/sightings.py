@@ -139,6 +139,14 @@ class Sightings:
             notes.append(f"left out {' and '.join(counted)} ({reason}): {listed([what for what, _ in entries])}")
         return notes
 
+    def note_unknown(self, told: str) -> None:
+        """Note that of some instances it is not known whether they are idle, and what would tell it."""
+        unknown = sum(held.idle is None for held in self.instances)
+        if unknown:
+            some = plural(unknown, "of them counts", "of them count")
+            which = "all count" if unknown == len(self.instances) else some
+            self.notes.append(f"which instances are idle is not told, so {which} as busy; {told}")
+
     def wrong(self, where: object, message: str) -> None:
         """Note what is wrong, and where."""
         self.findings.add(str(where), message)

@@ -29,7 +29,7 @@ _GRES_KEYS = frozenset(
     "autodetect cores cpus count file flags links multiplefiles name nodename type uniqueid uuid".split()  # noqa: SIM905 - shorter
 )
 _BEGIN = re.compile(rf"\s*(#|(JobId|{'|'.join(_GRES_KEYS)})=)", re.IGNORECASE)
-_MOST = 4096
+_MOST, _MOST_OF_NODE = 4096, 512  # names or numbers in a list; GPUs and instances of a kind on a node
 
 
 @dataclass(slots=True)
@@ -63,11 +63,7 @@ def read_slurm(sources: Iterable[Source], seen: Sightings) -> None:
     untold = [node.name for node in nodes.values() if not node.shown and not node.listed]
     if untold:
         seen.notes.append(f"scontrol show node -d, which tells the instances of {listed(untold)}, is not in the text")
-    unknown = sum(held.idle is None for held in seen.instances)
-    if unknown:
-        some = plural(unknown, "instance counts", "instances count")
-        which = "all instances count" if unknown == len(seen.instances) else some
-        seen.notes.append(f"{which} as busy; scontrol show node -d tells which are")
+    seen.note_unknown("scontrol show node -d tells it")
 
 
 _Block = tuple[str, str, str]
@@ -245,7 +241,7 @@ def _counts(text: str, line: Line, seen: Sightings) -> Iterator[tuple[str, int, 
     """Yield type, number and indices of each kind of GPU in the value of ``Gres``, ``GresUsed`` or ``GRES``."""
     for part in re.split(r",(?![^()]*\))", text):
         found = _GRES.fullmatch(part)
-        if found and int(found[2]) <= _MOST:
+        if found and int(found[2]) <= _MOST_OF_NODE:
             yield (found[1] or "").removeprefix("(null)"), int(found[2]), found[4] if found[3] == "IDX" else ""
         elif part.startswith("gpu"):
             seen.wrong(line.where, f"must be like gpu:a100_1g.5gb:7 or gpu:a100_1g.5gb:2(IDX:0-1), is {shown(part)}")

@@ -26,15 +26,15 @@ from mig_opt.rules import wrong_flag
 Format = Literal["nvidia-smi", "nvml", "dra", "device-plugin", "hami", "slurm"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 _SIGNS: dict[Format, re.Pattern[str]] = {
-    "slurm": re.compile(r"^\s*(NodeName|AutoDetect|JobId|Name)\s*=", re.MULTILINE | re.IGNORECASE),
+    "slurm": re.compile(r"^[ \t]*(NodeName|AutoDetect|JobId|Name)\s*=", re.MULTILINE | re.IGNORECASE),
     "nvidia-smi": re.compile(
         r"<nvidia_smi_log|No (MIG-enabled devices|GPU instances|compute instances) found|"
-        r"^\s*(GPU \d+: .*UUID|\| ((GPU|Compute) instances:|NVIDIA-SMI |MIG devices:))",
+        r"^[ \t]*(GPU \d+: .*UUID|\| ((GPU|Compute) instances:|NVIDIA-SMI |MIG devices:))",
         re.MULTILINE,
     ),
 }
 """Pattern that a text of each form has; the nodes of Slurm tell theirs with the output of nvidia-smi."""
-_JSON = re.compile(r"\A\s*\[|^\s*\{", re.MULTILINE)
+_JSON = re.compile(r"\A\s*\[|^[ \t]*\{", re.MULTILINE)
 _OF_KUBERNETES = {"dra": read_dra, "hami": read_hami, "device-plugin": read_labels}
 
 
@@ -190,12 +190,17 @@ def _read_nvml(seen: Sightings) -> None:
     with Nvml() as driver:
         for device in driver.devices():
             where = f"GPU {device.index}"
+            if device.lost:
+                seen.leave_out(device.lost, where)
+                continue
             seen.gpu("", device.index, where, product=device.name, uuid=device.uuid, mig=bool(device.mig))
             if device.mig is not None and device.mig_pending != device.mig:
                 seen.pending("", device.index, mig=device.mig)
             for held in driver.instances(device.uuid) if device.mig else ():
                 where = f"instance {held.number} of GPU {device.index}"
                 found = SeenInstance("", device.index, where, held.profile, start=held.start, slices=held.size)
-                found.instance, found.uuid, found.idle = held.number, held.uuid, not held.processes
-                found.name = ", ".join(f"pid {process}" for process in held.processes)
+                found.instance, found.uuid = held.number, held.uuid
+                found.idle = None if held.processes is None else not held.processes
+                found.name = ", ".join(f"pid {process}" for process in held.processes or ())
                 seen.instances.append(found)
+    seen.note_unknown("run as root, the driver tells it")

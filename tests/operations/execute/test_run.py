@@ -21,9 +21,10 @@ from nvml_machine import Machine
 from mig_opt import Batch, Commands, Device, DriverError, Run, Task, get_gpu
 from mig_opt.batch.timing import retimed_schedule
 from mig_opt.files.batch.batches import BATCH as BATCH_FILE
-from mig_opt.files.batch.journals import COMMANDS, JournalFile, read_journal
+from mig_opt.files.batch.journals import COMMANDS, read_journal
 from mig_opt.files.batch.schedules import SCHEDULE
 from mig_opt.operations.driver.instances import Patience
+from mig_opt.operations.execute import machines
 from mig_opt.operations.execute.attempts import Attempts
 from mig_opt.operations.execute.schedules import resume_schedule, run_schedule, undo_schedule
 from mig_opt.validation import validate
@@ -85,9 +86,12 @@ def test_what_speaks_against_it_is_told_before_anything_is_changed(machine, jour
 
 def test_all_problems_at_once(machine, journal, monkeypatch):
     monkeypatch.setattr("mig_opt.operations.execute.machines.owner_of_partitions", lambda: "HAMi owns the partitions")
-    commands = Commands({"big": ("./no-such-program",), "left": ("true", "\0")})
+    odd = Batch((Task("a\0", {4: 0.1}),), get_gpu("A30"))
+    given = odd, retimed_schedule(odd, [Run("a\0", 0, "4g.24gb", 0, 0, 1)]), Commands({"a\0": ("true",)})
+    refused(run_schedule, *given, match="commands.* no program", journal=journal)
+    commands = Commands({"big": ("./no-such-program",), "left": ("true", "\ud800")})
     text = "\n".join(complaints(run_schedule, BATCH, PLAN, commands, journal=journal, devices=["7"]))
-    for part in ("'right'; add it", "no program './no-such-program'", "commands.left: has the character", "HAMi owns"):
+    for part in ("'right'; add it", "no program './no-such-program'", "commands.left: has a character", "HAMi owns"):
         assert part in text
     assert "there is no GPU 7" in text
 
@@ -96,6 +100,7 @@ def test_all_problems_at_once(machine, journal, monkeypatch):
 def test_gpus_by_uuid_although_numbers_have_shifted(machine, journal, tmp_path, node):
     """The batch may know them; the node may be this machine by its name: nothing goes through ssh then."""
     machine.renumber(1, 0)
+    machine.fault("lost", -1, gpu=1)
     batch = BATCH if node is None else BATCH.replace(devices=(Device(7, node, Machine.uuid(0)),))
     devices = [Machine.uuid(0)] if node is None else None
     assert run_schedule(batch, PLAN, note(tmp_path), journal=journal, devices=devices).complete
@@ -148,7 +153,9 @@ def test_what_a_refused_creation_has_left_is_taken_back_whatever_comes_between(m
         run_schedule(BATCH, PLAN, note(tmp_path), journal=journal, patience=SOON, observe=stop)
     assert places(machine) == {("4g.24gb", 0)}  # without a compute instance
     assert undo_schedule(journal, patience=SOON) != []
-    for fault in ("no-compute", "in-use"):
+    machine.fault("lost", -1)
+    assert "does not answer any more; restart the machine" in undo_schedule(journal, patience=SOON)[0]
+    for fault in ("no-compute", "in-use", "lost"):
         machine.fault(fault, 0)
     assert undo_schedule(journal, patience=SOON) == []
     assert places(machine) == set()
@@ -182,12 +189,12 @@ def test_a_task_that_the_machine_does_not_start_is_told(machine, journal):
         run_schedule(BATCH, PLAN, commands, journal=journal)
 
 
-def test_two_processes_do_not_go_on_at_once(machine, journal, tmp_path):
-    machine.fault("in-use", -1)
-    run_schedule(BATCH, PLAN, note(tmp_path), journal=journal, patience=SOON)
-    with JournalFile(journal):
-        for go_on in (resume_schedule, undo_schedule):
-            refused(go_on, journal, match="still goes on in another process")
+def test_clocks_may_be_set(machine, journal, tmp_path, monkeypatch):
+    monkeypatch.setattr(machines, "_LONGEST_WAIT_S", 0.01)
+    assert machines.Machines(tmp_path, ".", None).next(1e12) is None
+    back = iter(range(2_000_000_000, 0, -1))
+    monkeypatch.setattr(machines.Machines, "now", lambda _: next(back))
+    assert run_schedule(BATCH, PLAN, note(tmp_path), journal=journal).document()["complete"]
 
 
 @pytest.fixture

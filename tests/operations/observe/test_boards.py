@@ -156,6 +156,7 @@ def test_whole_gpus_are_no_free_gpus_with_mig(labels):
         (5, ("gpu.replicas=3",), "gpu=4 mig-1g.5gb=7", "has the label nvidia.com/gpu.replicas=3, and its status"),
         (5, ("mig.config=all-disabled",), "gpu=4 mig-1g.5gb=7", "has the label nvidia.com/mig.config=all-disabled"),
         (5, ("mig.strategy=none",), "gpu=4 mig-1g.5gb=7", "has the label nvidia.com/mig.strategy=none, and labels of"),
+        (1, ("mig-1g.10gb.count=513",), "", "gb.count, which must be a number up to 512, and is"),
         (1, ("mig-1c.2g.10gb.count=2",), "", 'A100-40GB has not the profile "1c.2g.10gb"'),
     ],
 )

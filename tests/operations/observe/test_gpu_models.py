@@ -144,3 +144,4 @@ def test_commands_take_the_file_of_a_gpu(run, tmp_path, monkeypatch):
     )
     assert run("state", "import", "lgi.txt", "--gpu", "x501.json", "-o", "state.json").code == 0
     assert "1 x X501" in run("defragment", "state.json").out
+    assert run("state", "import", "lgi.txt", "-o", "state.json").code == 0  # this program has read what an X501 is

@@ -1,6 +1,7 @@
 """States of clusters with three kinds of GPUs, one node with MIG off, from every source, and plans for them."""
 
 import itertools
+from unittest.mock import Mock
 
 import documents
 import pytest
@@ -44,8 +45,8 @@ def test_from_nvidia_smi():
     assert any("GPU 0 of d" in note for note in found.notes)
 
 
-def test_from_nvml(tmp_path):
-    pytest.importorskip("pynvml", reason="needs nvidia-ml-py")
+def test_from_nvml(tmp_path, monkeypatch):
+    pynvml = pytest.importorskip("pynvml", reason="needs nvidia-ml-py")
     with Machine(tmp_path, "A30", "A100", "H100", "A100").loaded() as machine:
         uuid = machine.add(0, "1g.6gb", 1, pid=4711)
         machine.add(1, "2g.10gb", 4)
@@ -61,6 +62,14 @@ def test_from_nvml(tmp_path):
         for gpu in (0, 1):
             machine.mode(gpu, 0)
         assert import_state(format="nvml").state.devices == (Device(2, uuid=Machine.uuid(2)),)
+        machine.fault("lost", -1, gpu=3)
+        monkeypatch.setattr("pynvml.nvmlDeviceGetComputeRunningProcesses", Mock(side_effect=pynvml.NVMLError(4)))
+        machine.add(2, "1g.10gb", 0)
+        found = import_state(format="nvml")
+        assert [held.idle for held in found.state.instances] == [False, True]  # nothing can run on the other one
+        assert (
+            "left out 1 GPU (GPU is lost: the GPU does not answer any more; restart the machine): GPU 3" in found.notes
+        )
         machine.fault("no-permission", -1, gpu=2)
         with pytest.raises(DriverError, match="sudo"):
             import_state(format="nvml")

@@ -98,7 +98,7 @@ def test_a_screen_without_its_devices_is_refused():
 
 
 def test_an_empty_text_is_told_as_that():
-    assert complaints("", "\n") == ["is empty; give what nvidia-smi, kubectl or scontrol prints"]
+    assert complaints("", "\n" * 50_000) == ["is empty; give what nvidia-smi, kubectl or scontrol prints"]
 
 
 def test_what_is_refused_below_a_screen_is_told():

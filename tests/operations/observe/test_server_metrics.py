@@ -108,6 +108,7 @@ def test_several_readings_with_timestamps(observed):
     first, last = triton("bert", 1000, 42_000, stamp=" 1000"), triton("bert", 10_000, 42_000, stamp=" 101000")
     assert observed(first + last)["chat"].rate == 90.0
     assert observed(last + first, seconds=10)["chat"].requests == 1000  # began anew
+    assert "must be a sample" in complaints(observed, triton("bert", 1, 1, stamp=f" {'9' * 5000}"))[-1]
 
 
 def test_counters_of_vllm(observed):
