@@ -7,6 +7,7 @@ number of a profile is asked for: it is not its place in NVML's list.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from ctypes import byref, c_uint
@@ -168,15 +169,13 @@ class Nvml:
         nvml = self._nvml
         info = nvml.nvmlGpuInstanceGetInfo(handle)
         uuids: list[str] = []
-        processes: tuple[int, ...] | None = ()
+        running: list[list[int]] = []
         for compute in self._computes(handle):
             device = nvml.nvmlComputeInstanceGetInfo(compute).device
             uuids.append(nvml.nvmlDeviceGetUUID(device))
-            try:
-                running = nvml.nvmlDeviceGetComputeRunningProcesses(device)
-                processes = None if processes is None else (*processes, *sorted(process.pid for process in running))
-            except nvml.NVMLError:
-                processes = None
+            with contextlib.suppress(nvml.NVMLError):
+                running.append([process.pid for process in nvml.nvmlDeviceGetComputeRunningProcesses(device)])
+        processes = tuple(sorted(itertools.chain(*running))) if len(running) == len(uuids) else None
         place, uuid = info.placement, uuids[0] if len(uuids) == 1 else ""
         return MigInstance(gpu, info.id, name, place.start, place.size, uuid, len(uuids), processes)
 

@@ -49,7 +49,7 @@ def test_what_has_not_begun_is_taken_back_and_a_stopped_scheduler_is_told(nodes,
     assert [machine.log for machine in nodes.machines.values()] == [[], []]
     engine = engine_of(nodes.engine)
     os.kill(nodes.scheduler.pid, signal.SIGSTOP)
-    refused(engine._wrong_workers, ["n1"], match="engine: no Dask scheduler answers at tcp://127.0.0.1")
+    refused(engine.check, {}, begun=True, match="engine: no Dask scheduler answers at tcp://127.0.0.1")
     begin = time.monotonic()
     assert "no Dask scheduler answers at tcp://127.0.0.1" in client.ends(client.start("--undo", str(client.journal)), 2)
     assert time.monotonic() - begin < 12

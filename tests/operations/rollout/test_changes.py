@@ -164,23 +164,19 @@ def test_what_another_script_has_done_does_not_count(machine, tmp_path):
 
 def test_steps_that_cannot_be_done_are_all_refused():
     wrong = change(
-        ("A100-80GB",),
+        ("A100-80GB", "A100-80GB"),
         (segment("a", 0, "3g.40gb", 0),),
         step(None, segment("a", 0, "2g.20gb", 2)),
         step(None, segment("a", 0, "3g.40gb", 4)),
         step(None, segment("a", 3, "3g.40gb", 4)),
         step(None, segment("a", 0, "2g.20gb", 5)),
         ChangeStep("destroy", 0, "1g.10gb", 6, 0.3, 0.3),
+        *(step(None, segment("a", 1, "1g.10gb+me", start)) for start in (0, 1)),
     )
     assert complaints(change_script, wrong) == [
         "steps[0]: 2g.20gb@2 shares memory slices of GPU 0 with 3g.40gb@0 then",
-        "steps[2].gpu: must be that of a GPU, from 0 to 0",
+        "steps[2].gpu: must be that of a GPU, from 0 to 1",
         "steps[3].start: 2g.20gb cannot start at slice 5; legal starts: 0, 2, 4",
         "steps[4]: there is no 1g.10gb@6 on GPU 0 then",
+        "steps[6]: GPU 1 can have no more than 1 of 1g.10gb+me",
     ]
-
-
-def test_more_instances_than_a_gpu_can_have_are_refused():
-    media = (step(None, segment("a", 0, "1g.10gb+me", start)) for start in (0, 1))
-    plan = change(("A100-80GB",), (), *media)
-    assert complaints(change_script, plan) == ["steps[1]: GPU 0 can have no more than 1 of 1g.10gb+me"]

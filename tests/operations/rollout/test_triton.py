@@ -125,7 +125,7 @@ def test_a_server_that_stays_keeps_name_and_ports():
 def test_a_server_on_another_machine_is_reached_there():
     slow = DEMAND.replace(services=(Service("chat", 1e300, 50.0, "net"), DEMAND.services[1]))
     text = haproxy_config(DEPLOYMENT, slow, devices=["ada@node-7/0"])
-    assert max(map(int, re.findall(r"timeout server (\\d+)ms", text))) < 2**31  # what HAProxy can count
+    assert max(map(int, re.findall(r"timeout server (\d+)ms", text))) < 2**31  # what HAProxy can count
     assert "server chat-0-1g.6gb-0-4x1 node-7:9001 proto h2" in text
     script = triton_files(DEPLOYMENT, DEMAND, devices=["ada@node-7/0"])["servers/chat-0-1g.6gb-0-4x1.sh"]
     assert "ADDRESS=node-7\nLISTEN=0.0.0.0\n" in script
