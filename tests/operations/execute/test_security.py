@@ -73,7 +73,7 @@ def test_each_deed_on_a_node_may_be_done_twice(machine, tmp_path, monkeypatch):
     for key, value in (machine.environment | {"MIG_OPT_STATE": str(tmp_path / "state")}).items():
         monkeypatch.setenv(key, value)
     words = Commands({"a": ("sh", "-c", f'echo "ran in $PWD" >>{tmp_path}/ran; sleep 0.5')})
-    part = Journal(BATCH, PLAN, words, ("0",), str(tmp_path / "that the node has not" * 500), "ab", USER)
+    part = Journal(BATCH, PLAN, words, ("0",), str(tmp_path / ("that the node has not" * 500)), "ab", USER)
     engines.interrupt("n1", "ab")
     for _ in range(2):
         with ThreadPoolExecutor() as threads:
