@@ -266,7 +266,7 @@ def _numbers(text: str) -> list[int]:
     if not _RANGES.fullmatch(text):
         return []
     ends = [tuple(map(int, part.split("-"))) for part in text.split(",")]
-    if any(end[-1] >= _MOST or end[0] > end[-1] for end in ends):
+    if any(end[0] > end[-1] for end in ends) or sum(end[-1] - end[0] + 1 for end in ends) > _MOST:
         return []
     return [number for end in ends for number in range(end[0], end[-1] + 1)]
 

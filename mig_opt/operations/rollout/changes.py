@@ -17,6 +17,7 @@ from mig_opt.serving.change_plan import ChangePlan, ChangeStep
 from mig_opt.serving.deployment import Deployment, Segment
 from mig_opt.texts import plural
 from mig_opt.validation import validate_migrations
+from mig_opt.validation.placed import placement_problems
 
 _USAGE = (
     "Usage: bash SCRIPT HOOKS. HOOKS is a file of bash functions; it has to define",
@@ -90,12 +91,11 @@ def _illegal(change: ChangePlan, layouts: Sequence[Sequence[Placement]]) -> Iter
         if not 0 <= step.gpu < len(held):
             yield Problem(f"{path}.gpu", f"must be that of a GPU, from 0 to {len(held) - 1}")
             continue
-        here = held[step.gpu]
-        try:
-            placement = get_gpu(change.gpus[step.gpu]).placement(step.profile, step.start)
-        except InputError as error:
-            yield from (problem.below(path) for problem in error.problems)
+        here, kind = held[step.gpu], get_gpu(change.gpus[step.gpu])
+        if wrong := placement_problems(kind, step):
+            yield from (problem.below(path) for problem in wrong)
             continue
+        placement = kind.placement(step.profile, step.start)
         if step.kind == "create":
             obstacles = placement.obstacles(sorted(here, key=str))
             if not obstacles:

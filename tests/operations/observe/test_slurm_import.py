@@ -37,6 +37,8 @@ def test_all_nodes_of_a_job_on_one_line_are_read():
     shown = node("n1", PAIR, used) + node("n2", PAIR, used.replace("1(IDX:0)", "2(IDX:0-1)"))
     found = read(CONF + JOB + shown)
     assert users(found) == BUSY
+    far = (CONF + JOB + shown).replace("n[1-2]", "n[5001-5002]").replace("n1", "n5001").replace("n2", "n5002")
+    assert users(read(far)) == BUSY
     assert {held.owner for held in found.state.busy().instances} == {"ada"}
     # Also where the node does not show its use so soon: what a job has is busy.
     late = node("n1", PAIR, used.replace("1(IDX:0)", "0(IDX:N/A)")) + node("n2", PAIR, used)
