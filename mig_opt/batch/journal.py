@@ -29,7 +29,7 @@ from mig_opt.batch.schedule import (
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.model import OperationCosts
 from mig_opt.rules import check_values
-from mig_opt.rules.vocabulary import Rule
+from mig_opt.rules.vocabulary import Number, Rule
 from mig_opt.texts import plural
 
 EventKind = Literal[
@@ -157,7 +157,7 @@ class Event:
         Of a new plan: when what had not begun is to be done, in seconds since the execution began.
     """
 
-    time: float
+    time: Annotated[float, Number(at_least=0, below=1e11, words="a second since 1970, before the year 5000")]
     kind: EventKind
     instance: int | None = None
     task: str | None = None
@@ -170,6 +170,7 @@ class Event:
     schedule: Schedule | None = None
 
     def __post_init__(self) -> None:
+        check_values(self)
         if self.kind not in get_args(EventKind):
             raise InputError([Problem("kind", f"unknown kind of event {self.kind!r}")])
 

@@ -103,6 +103,7 @@ def test_files_that_are_there_or_not(path, tmp_path):
     (tmp_path / "empty").touch()
     refused(read_journal, tmp_path / "empty", match="has no line that is complete")
     assert not is_journal(tmp_path / "empty")
+    refused(Event, 1e18, "begin", match="time: must be a second since 1970, before the year 5000")
 
 
 def test_a_last_line_that_ends_within_a_letter_is_left_out(path):
