@@ -28,12 +28,14 @@ def main(arguments: list[str] | None = None) -> None:
         open_streams()
         from mig_opt.cli.app import command_line
         from mig_opt.cli.commands import COMMANDS
-        from mig_opt.cli.completion import PROGRAM, VARIABLE, asked_of, know_shells
+        from mig_opt.cli.completion import PROGRAM, VARIABLE, asked_of
 
         arguments = list(sys.argv[1:] if arguments is None else arguments)
         asked = asked_of(os.environ)
         if asked is not None:
-            know_shells()
+            from typer.completion import completion_init  # type: ignore[attr-defined]  # imported there
+
+            completion_init()
         first = arguments[:1] if asked is None else [asked]
         listed = asked is None and not any(name.split()[0] in arguments for name in COMMANDS)
         command_line(*first, listed=listed)(args=arguments, prog_name=PROGRAM, complete_var=VARIABLE)

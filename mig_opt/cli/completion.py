@@ -10,6 +10,7 @@ from typer import Argument, Context
 
 from mig_opt.cli.answers import Product
 from mig_opt.cli.checks import refuse
+from mig_opt.method.functions import imported
 
 if TYPE_CHECKING:
     from mig_opt.instances.bundled import InstanceKind
@@ -40,13 +41,6 @@ def completion(
     if shell not in _SHELLS:
         refuse("SHELL", f"there is no completion for {shell!r}, but for {', '.join(_SHELLS)}")
     return Product(text=get_completion_script(prog_name=PROGRAM, complete_var=VARIABLE, shell=shell) + "\n")
-
-
-def know_shells() -> None:
-    """Let the library of commands answer the shells that ask it."""
-    from typer.completion import completion_init  # type: ignore[attr-defined]  # imported there
-
-    completion_init()
 
 
 def asked_of(environment: Mapping[str, str]) -> str | None:
@@ -109,18 +103,12 @@ def policies(incomplete: str) -> list[str]:
     return [f"{head}{comma}{name}" for name in _beginning(last, [policy.name for policy in POLICIES.entries])]
 
 
-def template_kinds(incomplete: str) -> list[str]:
-    """Return kinds of files for ``init``."""
-    from mig_opt.files.templates import TEMPLATES
-
-    return _beginning(incomplete, TEMPLATES)
+def _names_in(place: str) -> Callable[[str], list[str]]:
+    """Return what completes the names in a table of the package."""
+    return lambda incomplete: _beginning(incomplete, imported(place))
 
 
-def file_kinds(incomplete: str) -> list[str]:
-    """Return kinds of files that have a JSON Schema."""
-    from mig_opt.files import KINDS
-
-    return _beginning(incomplete, KINDS)
+template_kinds, file_kinds = _names_in("mig_opt.files.templates:TEMPLATES"), _names_in("mig_opt.files:KINDS")
 
 
 def _beginning(incomplete: str, names: Iterable[str]) -> list[str]:

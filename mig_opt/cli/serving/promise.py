@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from mig_opt.cli.answers import Call
-from mig_opt.cli.checks import refuse
 from mig_opt.cli.inputs import share_in
 from mig_opt.cli.serving.serve import ARRIVALS, DELAY, OVERHEAD, SERVER, named_server, parsed_promise
 from mig_opt.method.report import data_of
@@ -31,7 +30,10 @@ class PromiseOptions:
 
     def read(self, call: Call) -> tuple[Promise | None, float]:
         """Return the promise, if there is one, and the headroom."""
-        return call.attempt(self._promise, call), call.attempt(self._headroom)
+        promise, headroom = call.attempt(self._promise, call), share_in(self.headroom or "0")
+        wanted = f"must be a share of the rates from 0 to 100, e.g. 0.2 or 20%, is {self.headroom!r}"
+        call.require(0 <= headroom <= 100, "--headroom", wanted)
+        return promise, headroom
 
     def _promise(self, call: Call) -> Promise | None:
         from mig_opt.serving.arrivals import Arrivals
@@ -48,12 +50,6 @@ class PromiseOptions:
         kind = named[1] if named else Batching()
         batching = call.attempt(replace, kind, delay=self.delay, overhead=self.overhead or 0.0)
         return None if named is None or call.errors else Promise(share, arrivals, named[0], batching)
-
-    def _headroom(self) -> float:
-        share = share_in(self.headroom or "0")
-        if not 0 <= share <= 100:
-            refuse("--headroom", f"must be a share of the rates from 0 to 100, e.g. 0.2 or 20%, is {self.headroom!r}")
-        return share
 
 
 def promise_document(result: Any) -> dict[str, Any]:
