@@ -39,7 +39,7 @@ def _costs(values: dict[str, Any], _: Raw, path: str, findings: Findings, **_giv
     return OperationCosts(**{key: values[key] for key in hints_of(OperationCosts)})
 
 
-def _shaped(costs: OperationCosts, *, gpu: GpuModel) -> CostsFile:
+def _shaped(costs: OperationCosts, *, gpu: Any = None) -> CostsFile:
     """Return the costs of one kind of GPU, also where they are by kind; refuse those that are not of it."""
     raise_any(wrong_class("gpu", gpu, GpuModel, "get_gpu('A100')"))
     own = costs.of_kind(gpu)

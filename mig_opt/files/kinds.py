@@ -192,6 +192,8 @@ class FileKind(Generic[T]):
 
     def document(self, content: T, **options: Any) -> Raw:
         """Return the document of what a file is to hold; the options are those of the writer."""
+        if options and not self.shaped:
+            raise TypeError(f"files of the kind {self.name} are written without {next(iter(options))!r}")
         shaped = self.shaped(content, **options) if self.shaped else content
         document = {"schema": self.title, **self._encode(shaped)}
         document = self.finish(shaped, document) if self.finish else document
@@ -215,10 +217,11 @@ class FileKind(Generic[T]):
 
         An existing file is replaced only when all is written.
         """
-        if self.table and not self.cells:
+        # Kinds with a reader of their own read tables in it.
+        if not self.cells and (self.table or type(self).read is not FileKind.read):
             check_json(path)
         as_table = self.cells is not None and file_path(path).suffix.lower() == ".csv"
-        write_text(path, self.to_csv(content) if as_table else self.to_json(content, **options))
+        write_text(path, self.to_csv(content, **options) if as_table else self.to_json(content, **options))
 
 
 def _a_file(kind: str) -> str:

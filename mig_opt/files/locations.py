@@ -62,7 +62,7 @@ def place_of(path: str, text: str) -> Place | None:
 
 def _in_table(text: str, number: int, column: str | None, name: str | None) -> Place | None:
     """Return the place of a line, or of one of its columns, by number or (in a CSV table) by name."""
-    lines = text.splitlines()
+    lines = re.split("\r\n|\r|\n", text)
     if not 1 <= number <= len(lines):
         return None
     line = lines[number - 1]

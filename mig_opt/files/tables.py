@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple
 
 from mig_opt.errors import InputError, Problem, nearest
@@ -109,11 +109,6 @@ def columns_of(text: str) -> list[str]:
         rows = csv.reader(io.StringIO(below_comments(text), newline=""))
         return next((cells for row in rows if any(cells := [cell.strip() for cell in row])), [])
     return []
-
-
-def names_gpus(text: str) -> bool:
-    """Return True if a CSV table has a column with the kind of GPU of each row."""
-    return "gpu" in columns_of(text)
 
 
 def below_comments(text: str) -> str:
@@ -291,9 +286,10 @@ def gpu_of_table(gpu: str | None, findings: Findings, example: str = "A100") -> 
 
 def table_text(header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
     """Return a table as CSV text."""
-    text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="\n").writerows([header, *rows])
-    return text.getvalue()
+    lines = list[str]()
+    # Before Python 3.13 only what may end a line of its own is in quotes.
+    csv.writer(SimpleNamespace(write=lines.append), lineterminator="\r\n").writerows([header, *rows])
+    return "".join(f"{line[:-2]}\n" for line in lines)
 
 
 def number(cell: str) -> float | str:

@@ -172,9 +172,9 @@ def write(content: Any, path: Path, **options: Any) -> None:
         If the file cannot be written, a figure is not finite, or something cannot stand in such a file: a GPU that is
         not the catalogue's has the name of another one.
     """
-    if isinstance(content, list | tuple):
-        content = tuple(content)
-    kind = type(content[0]) if isinstance(content, tuple) and content else type(content)
+    kind = type(content)
+    if isinstance(content, list | tuple) and {type(entry).__name__ for entry in content} == {"ProfileTable"}:
+        kind = type(content[0])
     function_for(kind, WRITERS, "content")(content, path, **options)
 
 

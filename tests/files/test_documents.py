@@ -49,6 +49,8 @@ def test_numbers_that_json_cannot_hold_are_not_written():
 def test_options_that_a_kind_does_not_have():
     with pytest.raises(TypeError, match="files of the kind batch are read without 'gpus'"):
         BATCH_FILE.from_json(BATCH, gpus=2)
+    with pytest.raises(TypeError, match="files of the kind batch are written without 'gpu'"):
+        BATCH_FILE.to_json(BATCH_FILE.from_json(BATCH), gpu=2)
 
 
 def test_unreadable_files(tmp_path, monkeypatch):

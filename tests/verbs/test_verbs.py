@@ -64,6 +64,8 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         found: Any = mig_opt.read(type(content), path)
         mig_opt.write(found, tmp_path / "again.json")
         assert (tmp_path / "again.json").read_text() == path.read_text()
+    mig_opt.write(DEMAND.tables[0], tmp_path / "table.json")
+    assert mig_opt.read(ProfileTable, tmp_path / "table.json") == DEMAND.tables[:1]
     mig_opt.write(list(DEMAND.tables), tmp_path / "tables.json")
     assert mig_opt.read(ProfileTable, tmp_path / "tables.json") == DEMAND.tables
     mig_opt.write(deployment, tmp_path / "plan.csv")
@@ -105,6 +107,8 @@ def test_the_problem_decides_what_is_checked_bounded_and_drawn(tmp_path: Path) -
 def test_what_no_table_has_is_told(tmp_path: Path) -> None:
     anything: Any = 3
     assert "kind: cannot be 'int'; known: Batch, Schedule" in complaint(lambda: mig_opt.read(type(anything), "x"))
+    assert "content: cannot be 'list'" in complaint(lambda: mig_opt.write([BATCH], "x"))
+    assert "gpu: must be a GpuModel" in complaint(lambda: mig_opt.write(A100.operation_costs, "x"))
     assert "content: cannot be 'RateTable'" in complaint(lambda: mig_opt.write(RateTable((0, 1), {"a": (1,)}), "x"))
     assert "did you mean nvidia-smi" in complaint(lambda: mig_opt.import_from("nvidia_smi", "x"))
     wrong: Any = "kubernets"

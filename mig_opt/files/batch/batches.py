@@ -11,10 +11,10 @@ from mig_opt.files.tables import (
     Table,
     check_columns,
     check_times,
+    columns_of,
     entries_of_rows,
     gpu_of_table,
     merged_by_kind,
-    names_gpus,
     read_rows,
     time_column,
     times_in,
@@ -31,7 +31,7 @@ _KEYS = "gpu gpus pools tasks operations initial devices parallel_operations sou
 
 
 def _table(text: str, findings: Findings, *, gpu: str | None = None, **_: object) -> Table:
-    by_kind = names_gpus(text)
+    by_kind = "gpu" in columns_of(text)
     model = None if by_kind and gpu is None else gpu_of_table(gpu, findings)
     one = None if by_kind else model  # the kind of which all times are
     rows = read_rows(text, findings, partial(_check_header, gpu=one), example="task,t1_s,...", what="task")

@@ -117,7 +117,7 @@ def import_migbench(
     findings = Findings(str(path))
     lines: dict[str, int] = {}
     jobs = []
-    for line, text in enumerate(read_text(path).splitlines(), 1):
+    for line, text in enumerate(read_text(path).split("\n"), 1):
         if text.strip():
             job = _job(text, f"line {line}", findings, model, sizes)
             if job is not None:

@@ -30,6 +30,8 @@ _APART = 30
 """Factor by which throughput x latency may differ from the requests in flight: latencies may be high quantiles."""
 _ANSWERED = 0.99
 """Share of its requests with which a run counts: how fast errors come says nothing."""
+_MOST = 2**31 - 1
+"""Requests in flight beyond which nobody counts."""
 _DIGITS = 12
 """Decimals of a second that are kept: products of floats have more."""
 
@@ -82,7 +84,7 @@ class _Figures:
         """Return a whole number > 0; 1 if it is none."""
         value = self.get(path)
         whole = int(value) if isinstance(value, float) and value.is_integer() else value
-        return int(whole) if self._fine(path, value, wrong_integer("", whole, 1, 2**31 - 1)) else 1
+        return int(whole) if self._fine(path, value, wrong_integer("", whole, 1, _MOST)) else 1
 
     def _fine(self, path: str, value: object, problems: Iterator[Problem]) -> bool:
         """Return True if there are no problems of a value; note them."""
@@ -147,7 +149,7 @@ def _perf_analyzer(text: str, findings: Findings, _: float | None) -> Iterator[R
         seconds = {column: row.seconds(column, "us", zero=column != _COMPUTE[1]) for column in columns}
         if row.get("Concurrency") is not None:
             # Each request is a batch of -b, which the file does not tell.
-            flying, sent = row.count("Concurrency"), throughput * sum(seconds.values())
+            flying, sent = row.count("Concurrency"), min(throughput * sum(seconds.values()), _MOST)
             row.check_little("Concurrency", max(flying, round(sent / flying) * flying), throughput, sent / throughput)
         latency = sum(seconds.get(column, 0.0) for column in _COMPUTE)
         yield Run(row.place, throughput, round(latency, _DIGITS))
@@ -181,7 +183,7 @@ def _model_analyzer(text: str, findings: Findings, quantile: float | None) -> It
 
 def _documents(text: str, findings: Findings) -> Iterator[_Figures]:
     """Yield the document of a text, or those on its lines."""
-    lines = {number: line for number, line in enumerate(text.splitlines(), 1) if line.strip()}
+    lines = {number: line for number, line in enumerate(text.split("\n"), 1) if line.strip()}
     several = len(lines) > 1 and next(iter(lines.values())).rstrip().endswith("}")
     for line, document in lines.items() if several else [(0, text)]:
         place = f"line {line}" if several else ""
@@ -221,7 +223,7 @@ def _vllm(text: str, findings: Findings, quantile: float | None) -> Iterator[Run
             run.add("max_concurrency", message)
             continue
         else:
-            flying = max(round(throughput * whole(run, "mean")), 1)  # on average, by Little's law
+            flying = max(round(min(throughput * whole(run, "mean"), _MOST)), 1)  # on average, by Little's law
         run.check_little("request_throughput", flying, throughput, latency)
         tokens = run.seconds(f"{name}_ttft_ms"), run.seconds(f"{name}_itl_ms")
         yield Run(run.place, throughput, latency, *tokens, run.get("model_id"), flying, 1, quantile, continuous=True)

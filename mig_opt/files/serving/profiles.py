@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from mig_opt.errors import InputError, Problem, raise_any
-from mig_opt.files.documents import check_json, file_path, read_text
+from mig_opt.files.documents import file_path, read_text
 from mig_opt.files.kinds import FileKind
 from mig_opt.files.tables import Table, check_columns, entries_of_rows, gpu_of_table, number, read_rows
 from mig_opt.files.values import REPORTED, Findings, Raw, encoded, read_value
@@ -176,8 +176,8 @@ def _points(rows: list[dict[str, str]]) -> list[Raw]:
     return points
 
 
-def _shaped(tables: Iterable[ProfileTable]) -> ProfilesFile:
-    tables = tuple(tables)
+def _shaped(tables: ProfileTable | Iterable[ProfileTable]) -> ProfilesFile:
+    tables = (tables,) if isinstance(tables, ProfileTable) else tuple(tables)
     problems = list(repeated([(table.model, table.gpu) for table in tables], "tables", ""))
     if not tables:
         problems.append(Problem("tables", "needs at least one entry, is empty"))
@@ -210,11 +210,6 @@ class _ProfilesKind(FileKind[tuple[ProfileTable, ...]]):
         if path.suffix.lower() == ".csv":
             return import_profiles(path, **{"gpu": None, **given})
         return super().read(path, **given)
-
-    def write(self, content: tuple[ProfileTable, ...], path: str | Path, **options: Any) -> None:
-        """Write the tables as JSON."""
-        check_json(path)
-        super().write(content, path, **options)
 
 
 PROFILES = _ProfilesKind(

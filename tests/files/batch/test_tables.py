@@ -43,6 +43,7 @@ def test_a_header_that_is_too_long_is_no_defect(tmp_path, kind):
     assert found == "line 1: not valid CSV: field larger than field limit (131072)"
     assert document_kind(text, table=True) == "batch"
     assert place_of("line 2", text) == (2, 1, 1, "1")
+    assert place_of("line 2", "a\u2028b\nc") == (2, 1, 1, "c")
 
 
 def test_a_line_may_be_blank_above_a_header_with_kinds(tmp_path):

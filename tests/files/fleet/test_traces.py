@@ -46,7 +46,7 @@ def test_files_round_trip(tmp_path):
     TRACE_FILE.write(trace, tmp_path / "mine.json")
     assert TRACE_FILE.read(tmp_path / "mine.json") == trace
     assert TRACE_FILE.read(str(tmp_path / "mine.json")).name == "mine"
-    steady = Trace(trace.jobs[1:], A30)
+    steady = Trace((dataclasses.replace(trace.jobs[1], name="two\rlines"),), A30)
     TRACE_FILE.write(steady, tmp_path / "mine.csv")
     assert TRACE_FILE.read(tmp_path / "mine.csv", gpu="A30") == steady
     other = Trace((trace.jobs[0], dataclasses.replace(trace.jobs[1], name=" b")), A30)
