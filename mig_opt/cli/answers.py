@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from mig_opt.cli.checks import Checks, refuse
+from mig_opt.cli.checks import Checks, file_named, refuse
 from mig_opt.cli.errors import DEFECT, REQUEST, say
 from mig_opt.cli.streams import INTERRUPTED
 from mig_opt.errors import InputError, problems_of, raise_any
@@ -75,7 +75,8 @@ class File:
         elif isinstance(self.content, dict):
             write_folder(self.path, self.content)
         else:
-            write(self.content, self.path)
+            with file_named(self.path):
+                write(self.content, self.path)
         return [f"{self.noun[0].upper()}{self.noun[1:]} written to {self.path}{self.purpose}", *advice]
 
 
@@ -168,8 +169,9 @@ class Call(Checks):
                     more = " (--json prints the answer on standard output)" if for_json else ""
                     refuse(named, f"- stands for no file that is written; name one{more}")
                 # One folder that cannot be written to is one problem, however many files it is to hold.
-                new = [other for other in earlier.values() if not other.exists()]
-                together = not path.exists() and path.parent in {other.parent for other in new}
+                new = [other for other in earlier.values() if not os.access(other, os.F_OK)]
+                there = os.access(path, os.F_OK)  # exists() raises errors for some names
+                together = not there and path.parent in {other.parent for other in new}
                 earlier[purpose] = path
                 said = {problem.message for error in self.errors for problem in error.problems if together}
                 check = imported(_CHECKS.get(purpose, "mig_opt.files.documents:check_writable"))
@@ -178,7 +180,7 @@ class Call(Checks):
                     raise_any(left, "" if purpose == "chart" else path)
                     continue
                 for name in inputs:
-                    if os.access(name, os.F_OK) and path.exists() and path.samefile(name):
+                    if there and os.access(name, os.F_OK) and path.samefile(name):
                         refuse("", f"is read as well ({name}); write to another file", path)
                 for other, same in earlier.items():
                     if other != purpose and path.resolve() == same.resolve():

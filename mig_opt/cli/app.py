@@ -44,7 +44,7 @@ _COMMON = {
 
 _FILES = {
     *("BATCH", "SCHEDULE", "CERTIFICATE", "SERVICES", "DEPLOYMENT", "OLD", "TRACE", "STATE"),
-    *("SOURCE", "STUDY", "JOURNAL", "FILE", "NAME|FILE"),
+    *("SOURCE", "STUDY", "JOURNAL", "FILE", "NAME|FILE", "NAME|DIR"),
 }
 """Words of the help for what names a file that is read or written."""
 
@@ -200,8 +200,9 @@ def called(command: Callable[..., Answer | None]) -> Callable[..., None]:
             given = {name: value for name, value in values.items() if name not in common}
             if hints["return"] is Product and given.get("output") == Path("-"):
                 given["output"] = None  # it goes to standard output, as without the option
-            if given.get("gpu") is not None:
-                given["gpu"] = named_gpu(given["gpu"])
+            if (gpu := given.get("gpu")) is not None:
+                given["gpu"] = named_gpu(gpu)
+                read += [gpu] if given["gpu"] != gpu else []  # the model was in a file
             for name, kind in groups.items():
                 given[name] = kind(**{field.name: given.pop(field.name) for field in dataclasses.fields(kind)})
             answer = command(**given, **({"call": call} if wants_call else {}))

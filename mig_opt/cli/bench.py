@@ -41,7 +41,9 @@ def bench(
     results = study.parent / f"{study.stem}.jsonl" if output is None else output
     plan = call.attempt(read_study, study)
     call.attempt(check_jobs, jobs)
-    call.begin(rows=results)
+    if table:
+        call.none_of(("--jobs", "--scheduler", "--retry"), "is for runs; leave it out with --table")
+    call.begin(rows=None if table else results)
     interrupted = False
     if not table:
         at_once = jobs if jobs is not None or scheduler is not None else 1

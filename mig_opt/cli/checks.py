@@ -101,4 +101,5 @@ def renamed(error: InputError, names: Mapping[str, str]) -> InputError:
             return problem.path
         return names.get(problem.path) or re.sub(r"^\w+", lambda found: names.get(found[0], found[0]), problem.path)
 
-    return InputError((Problem(path(problem), problem.message) for problem in error.problems), error.source)
+    problems = (Problem(path(problem), problem.message) for problem in error.problems)
+    return InputError(dict.fromkeys(problems), error.source)

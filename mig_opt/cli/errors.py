@@ -50,9 +50,10 @@ def report(error: BaseException, names: Mapping[str, str] | None = None) -> int:
             silence(sys.stdout)
             return NO_READER
         case OSError():
-            # Files report their troubles as input errors: this one comes from standard output.
-            silence(sys.stdout)
-            say(f"error: standard output cannot be written: {refusal(error)}")
+            # Most files report their troubles as input errors: without a name this one comes from standard output.
+            if error.filename is None:
+                silence(sys.stdout)
+            say(f"error: {error.filename or 'standard output cannot be written'}: {refusal(error)}")
             return BAD_INPUT
         case DriverError() | PolicyError():
             say(f"error: {error}")

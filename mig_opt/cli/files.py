@@ -48,7 +48,8 @@ def init(
             refuse("", "exists already; name another file, or replace it with --force", path)
         check_writable(path)
     # The commands in the comments name the file as it is called.
-    text = re.sub(rf"(?<= ){kind}{path.suffix}\b", lambda _: shlex.quote(str(path)), text)
+    form = path.suffix[1:].lower() or TEMPLATES[kind][0]
+    text = re.sub(rf"(?<= ){kind}\.{form}\b", lambda _: shlex.quote(str(path)), text)
     return Product(files=[File(kind, path, text)])
 
 

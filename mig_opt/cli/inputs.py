@@ -16,7 +16,8 @@ from mig_opt.cli.checks import file_named, options_named, refuse
 from mig_opt.cli.errors import say
 from mig_opt.cli.options import BatchOptions, CostOptions
 from mig_opt.cli.streams import refusal
-from mig_opt.errors import InputError, nearest
+from mig_opt.errors import InputError, nearest, raise_any
+from mig_opt.rules import wrong_number
 from mig_opt.texts import number_in
 
 if TYPE_CHECKING:
@@ -219,6 +220,8 @@ def started(batch: Batch, state: FleetState, busy_until: float | None, source: s
     """
     from mig_opt.gpu.devices import Device
 
+    if busy_until is not None:
+        raise_any(wrong_number("--busy-until", busy_until, "a finite number of seconds >= 0", at_least=0))
     initial = state.live_instances(busy_until)
     if batch is None:
         return batch

@@ -81,7 +81,8 @@ def score(
         "library": library_in(library).folder,
     }
     if command is None:
-        found = scored(str(what), plan, library=options["library"])
+        with options_named({"name": "NAME|DIR"}):
+            found = scored(str(what), plan, library=options["library"])
         why = "; ".join(f"{one.instance}: {one.reason}" for one in found.scores if one.reason)
         return Answer(_report(found), code_of(good=all(one.valid for one in found.scores)), why=why)
     with call.bar("scored") as bar:

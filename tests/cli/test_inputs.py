@@ -3,12 +3,14 @@
 import io
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from command_line import BATCH, MODULE, refuses
+from freeze import HERE
 
 
 def with_tasks(*tasks: Mapping[str, Any]) -> dict[str, Any]:
@@ -58,6 +60,8 @@ def test_options_take_the_numbers_of_files(run, command, wrong):
 
 def test_a_name_of_thousands_of_letters_is_no_file(run):
     refuses(run("bound", "x" * 5000), "no such file")
+    refuses(run("solve", "rodinia-a30", "-o", "x" * 300), "x: cannot be written: File name too long")
+    refuses(run("init", "batch", "x" * 300), "x: File name too long")
 
 
 @pytest.mark.parametrize(
@@ -93,6 +97,42 @@ def test_every_instance_that_there_is_not_is_named(run):
     refuses(run("instances", "renew", "nix", "--time-limit", "0"), "NAME: no bundled", "--time-limit: must be at least")
 
 
-@pytest.mark.parametrize("command", ["generate -n 3 -o", "solve rodinia-a30 --time-limit 600 --save-batch"])
-def test_a_batch_is_not_written_as_a_table(run, tmp_path, command):
-    refuses(run(*command.split(), tmp_path / "b.csv"), "is written as JSON, which is not read from a file .csv")
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("generate -n 3 -o b.csv", "is written as JSON, which is not read from a file .csv"),
+        ("solve rodinia-a30 --time-limit 600 --save-batch b.csv", "is written as JSON, which is not read from"),
+        ("generate -n 3 --gpu own-gpu.json -o own-gpu.json", "own-gpu.json: is read as well"),
+        ("trace generate migm-qwen2 -o new.csv", "error: new.csv\n  jobs[0].memory_growth: a CSV file cannot hold"),
+        ("export impossible.json new.lp", "error: impossible.json\n  tasks[0]: task 'wide' can run nowhere"),
+        ("generate -n 3 --memory-bound 0.5", "--memory-bound: is for --variant published-program"),
+        ("instances rodinia-a30 --kind trace", "leave it out, or --kind and --class"),
+        ("instances rodinia-a30 --class open", "leave it out, or --kind and --class"),
+        ("score nix plan.json", "NAME|DIR: no bundled instance 'nix'"),
+        ("score --command {instance}{plan} --instance rodinia-a30 --kind batch", "is in place of --kind and --class"),
+        ("solve free.json --from state-a30.json --busy-until 4 --gpus 3", "--gpus: is 3, but the state of --from has"),
+        ("bench study.toml --table --jobs 2 --retry", "--retry: is for runs; leave it out with --table"),
+        ("check batch.json plan.json certificate.json --time-limit 5", "--time-limit: is for --rerun"),
+        ("run batch.json plan.json --commands commands.json --split x --restartable", "--restartable: and"),
+        ("run batch.json plan.json --commands commands.json --measured run.journal", "for both batch and journal"),
+        ("run --resume run.journal --gpus 3", "--gpus: is for a new execution"),
+        ("run --undo run.journal --user ada", "--user: is for a new execution"),
+        ("run --undo none.journal --dry-run", "error: --dry-run: is for a new execution; the journal has all"),
+        ("profile --commands commands.json --gpu A30 -o x --journal x", "is wanted for both batch and journal"),
+        ("profile --commands commands.json --gpu A30 -o x --batches 1", "--batches: is for models"),
+        ("simulate trace.json --busy-until 5", "--busy-until: is for --from"),
+        ("simulate trace.json --from state-a30.json", "--from: is of A30-24GB, and the trace of A100-40GB"),
+        ("simulate trace.json --declared one --seed 1", "--seed: is for --declared SIGMA and --disturb"),
+        ("simulate trace.json --disturb downtime=5", "--disturb downtime: is of GPUs that leave"),
+        ("trace import pods.csv --gpus 3 --nodes nodes.csv", "--nodes: say how many GPUs there are"),
+        ("serve fleet.json --services services.json --burst 3,10%,1", "--burst: is for --arrivals bursty; give that"),
+        ("serve fleet.json --services services.json --start-up 5", "--start-up: is for --from; give OLD"),
+        ("serve fleet.json --services services.json --recorded requests.csv --arrivals even", "--arrivals: is not"),
+        ("serve fleet.json --services services.json --patience 0 --delay 1", "--delay: is in place of --patience"),
+        ("services export services.json fleet.json x --format triton --patience 0 --delay 1", "--delay: is in"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(run, tmp_path, monkeypatch, command, told):
+    shutil.copytree(HERE / "inputs", tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    refuses(run(*command.split()), told)

@@ -4,7 +4,6 @@ import dataclasses
 import re
 
 import pytest
-from command_line import refuses
 
 from mig_opt.instances.bundled import FewestGpus, Finding, instance_info, library
 from mig_opt.method.result import Status
@@ -48,13 +47,6 @@ def test_what_is_known_at_ctrl_c_is_shown_and_said_to_be_partial(run, monkeypatc
     assert len((tmp_path / "scores.csv").read_text().splitlines()) == 1 + done
     found = run(*command, "-o", tmp_path, "--json").json
     assert (found["interrupted"], found["missing"], len(found["scores"])) == (True, 2 - done, done)
-
-
-@pytest.mark.parametrize("option", [("--kind", "trace"), ("--class", "open")])
-def test_a_name_and_a_choice_exclude_each_other(run, option):
-    refuses(run("instances", EASY, *option), "leave it out, or --kind and --class")
-    scored = run("score", "--command", "true {instance} {plan}", "--instance", EASY, *option)
-    refuses(scored, "is in place of --kind and --class")
 
 
 def test_instances_show_the_fewest_gpus_on_record(run, monkeypatch):

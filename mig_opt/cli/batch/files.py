@@ -10,6 +10,7 @@ from typer import Option
 
 from mig_opt.cli import completion, options
 from mig_opt.cli.answers import Call, File, Product, made
+from mig_opt.cli.checks import file_named
 from mig_opt.cli.inputs import check_number_of_gpus, load_batch
 
 
@@ -41,6 +42,7 @@ def generate(
 
     # The function refuses other names.
     names: dict[str, Any] = {"scaling": scaling, "times": times, "variant": variant, "decided_by": decided_by}
+    call.require(variant != "paper" or not memory_bound, "--memory-bound", "is for --variant published-program")
     with call.step():
         batch = generate_batch(
             n,
@@ -75,8 +77,12 @@ def export(
     --------
     mig-opt export rodinia-a30 rodinia.mps
     """
+    from mig_opt.batch.batch import check_placeable
     from mig_opt.files.batch.programs import export_model
 
     problem = call.attempt(load_batch, batch, given)
+    if problem is not None:
+        with call.step(), file_named(batch):
+            check_placeable(problem, "model")
     call.begin(program=out)
     return Product(files=[File("program", out, problem, writer=partial(export_model, strict=strict))])

@@ -9,7 +9,7 @@ from mig_opt import Batch, Commands, get_gpu, read
 from mig_opt.cli import options
 from mig_opt.cli.answers import NOTHING, Answer, Call, File, code_of
 from mig_opt.cli.batch.execution import shown_execution
-from mig_opt.cli.checks import refuse
+from mig_opt.cli.checks import options_named, refuse
 from mig_opt.method.report import Part, Points, Report, Table
 from mig_opt.texts import number_in, plural, seconds
 
@@ -63,7 +63,8 @@ def profile(
         call.none_of(("--device", "--isolated", "--journal", "--user"), "is for --commands; leave it out")
     words = None if commands is None else call.attempt(read, Commands, commands)
     kind = call.attempt(get_gpu, gpu)
-    call.check_outputs(batch=output)
+    path = journal or output.parent / f"{output.name}.journal"
+    call.check_outputs(batch=output, journal=path if triton is None else None)
     lists = [
         call.attempt(_numbers, option, text)
         for option, text in (("--sizes", sizes), ("--batches", batches), ("--processes", processes))
@@ -71,6 +72,8 @@ def profile(
     if words is not None:
         one = bool(words.tasks) != bool(words.models)
         call.require(one, "--commands", "has tasks and models, which are different files; split it into two")
+        if words.tasks:
+            call.none_of(("--batches", "--processes"), "is for models, and --commands has tasks; leave it out")
     shapes = dict(filter(None, (call.attempt(_shape, text) for text in shape or ())))
     call.finish()
     plan = ProfilePlan(kind, lists[0], repetitions, warm_up, isolated, lists[1], lists[2])
@@ -79,8 +82,7 @@ def profile(
 
         return profiled_server(call, triton, plan, output, models=model or (), shapes=shapes, seconds=run_seconds)
     assert words is not None
-    path = journal or output.with_name(f"{output.name}.journal")
-    with shown_execution(quiet=call.quiet) as observe:
+    with shown_execution(quiet=call.quiet) as observe, options_named({"devices[0]": "--device"}):
         found = profile_tasks(words, plan, journal=path, device=device, user=user, observe=observe)
     complete, journal_of, batch = found.execution.complete, found.execution.journal, found.batch
     facts = [("GPU", kind.name), ("runs", f"{len(journal_of.runs())} of {len(journal_of.batch.tasks)}")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from mig_opt import Batch, Problem, Schedule, read
+from mig_opt import Batch, Schedule, read
 from mig_opt import check as check_certificate
 from mig_opt import prove as find_proof
 from mig_opt.api.prove import Check, check_proof_options
@@ -140,10 +140,9 @@ def check(
     mig-opt check rodinia-a30 plan.json certificate.json --rerun
     """
     limits: dict[str, Any] = {"time_limit": time_limit, "workers": workers}
-    with call.step():
-        later = {} if rerun else {"method": method, "workers": workers}
-        also = [Problem(name, "is for --rerun; add that") for name, value in later.items() if value is not None]
-        check_proof_options(DEFAULT_METHOD if method is None else method, also=also, **limits)
+    if not rerun:
+        call.none_of(("--method", "--time-limit", "--workers"), "is for --rerun; add that")
+    call.attempt(check_proof_options, DEFAULT_METHOD if method is None else method, **limits)
     problem = call.attempt(load_batch, batch, given)
     plan = call.attempt(read, Schedule, schedule)
     claimed = call.attempt(read, Certificate, certificate)

@@ -84,31 +84,35 @@ def run(
     from mig_opt.operations.execute.schedules import plan_of_nodes, resume_schedule, run_schedule, undo_schedule
 
     call.require(resume is None or undo is None, "--undo", "and --resume exclude each other; give one of them")
-    elsewhere = ("--dry-run", "--engine", "--journal") if split else ()
+    elsewhere = ("--dry-run", "--engine", "--journal", "--restartable") if split else ()
     call.none_of(elsewhere, "and --split exclude each other; give one of them")
     told = ("--measured", "--measured-costs", "--plot") if split or dry_run or undo else ()
     why = "tells of an execution; leave it out with --split, --dry-run and --undo"
     call.none_of(told, why)
-    call.check_outputs(batch=measured, costs=measured_costs, chart=chart)
-    path = resume or undo or journal or Path(_JOURNAL)
+    path = resume or undo or journal or (gather or Path()) / _JOURNAL
+    new = not (resume or undo or gather or split or dry_run)
+    call.check_outputs(batch=measured, costs=measured_costs, chart=chart, journal=path if new else None)
     if resume or undo or gather:
-        others = ("BATCH", "SCHEDULE", "--resume", "--undo", "--engine", "--user") if gather else ("--journal",)
-        fresh = ("--commands", "--devices", "--dry-run", "--split", "--replan", *others)
+        fresh = ["--commands", "--devices", "--dry-run", "--split", "--replan", *([] if resume else ["--user"])]
+        fresh += ["BATCH", "SCHEDULE", "--resume", "--undo", "--engine", "--restartable"] if gather else ["--journal"]
+        fresh += [] if batch else ["--gpu", "--gpus", "--costs"]
         call.none_of(fresh, f"is for a new execution; {'DIR' if gather else 'the journal'} has all of that")
     answer = partial(_answer, measured=measured, measured_costs=measured_costs, chart=chart, quiet=quiet)
     if gather is not None:
         call.finish()
-        found, path = gathered(gather), journal or gather / _JOURNAL
+        found = gathered(gather)
         write_journal(found, path)
         return answer(Execution(found), path, parts_in=gather)
+    restartable = restartable and not dry_run  # which goes on with nothing
     with alone(path) if restartable else contextlib.nullcontext():
+        begun = resume or undo or (restartable and path.exists())
         if resume or (undo and (batch or schedule)):
             call.attempt(_check_same, path, batch, given, schedule)
+        if begun:
             call.finish()
         if undo is not None:
-            begun = not restartable or undo.exists()
-            return _undone(undo_schedule(undo, engine=engine) if begun else [], undo)
-        if resume or (restartable and path.exists()):
+            return _undone([] if restartable and not undo.exists() else undo_schedule(undo, engine=engine), undo)
+        if begun:
             with shown_execution(quiet=call.quiet) as observe:
                 execution = resume_schedule(path, observe=observe, user=user, engine=engine, ended=restartable)
             return answer(execution, path)

@@ -15,6 +15,7 @@ from mig_opt.cli.batch.reports import result_report, unplaceable
 from mig_opt.cli.inputs import is_table, load_batch, load_state, parsed_share, started
 from mig_opt.method.options import run_options
 from mig_opt.method.registry import AUTO, METHODS, get_method
+from mig_opt.texts import plural
 
 
 def solve(
@@ -58,6 +59,8 @@ def solve(
     problem = call.attempt(load_batch, batch, given)
     call.require(busy_until is None or start is not None, "--busy-until", "is for --from; leave it out")
     if state is not None:
+        message = f"is {given.gpus}, but the state of --from has {plural(state.gpus, 'GPU')}; leave it out"
+        call.require(given.gpus in (None, state.gpus), "--gpus", message)
         with call.step():
             problem = started(problem, state, busy_until, str(start))
     call.attempt(run_options, also=partition_problems(method, partition, problem))

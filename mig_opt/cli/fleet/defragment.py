@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from mig_opt import DefragmentationResult, FleetState, GpuModel, HeldInstance, Migration, Status
 from mig_opt.cli import options
@@ -68,26 +68,19 @@ def defragment(
     share = None if fragmentation is None else call.attempt(parsed_share, "--fragmentation", fragmentation)
     one_goal = wanted is None or fragmentation is None
     call.require(one_goal, "--fragmentation", "is another goal than --for; give one of the two")
-    also = defragment_problems(free=free, most_migrations=most_migrations, per_owner=per_owner)
-    call.attempt(run_options, time_limit=time_limit, seed=seed, also=also)
     found = call.attempt(load_state, state, gpu, gpus)
-    if free is not None:
-        with call.step():
-            other = defragment_problems(*(found, room), fragmentation=share, free=free, within_gpus=within_gpus)
-            run_options(also=[problem for problem in other if problem not in also])
+    limits: dict[str, Any] = {"within_gpus": within_gpus, "most_migrations": most_migrations, "per_owner": per_owner}
+    also = defragment_problems(found, room, fragmentation=None if room else share, free=free, **limits)
+    with call.step(), options_named({f"room[{index}]": "--for" for index in range(len(room or ()))}):
+        run_options(time_limit=time_limit, seed=seed, also=also)
     if found is not None:
         owner = f"{_OWNERS.get(found.manager)} owns the partitions of this fleet and destroys those that others create"
         advice = "leave the script out, and let the pods move in the order of the steps"
         call.require(script is None or found.manager not in ("dra", "hami"), "--script", f"{owner}; {advice}")
         unnamed = slurm is not None and not found.nodes
         call.require(not unnamed, "--slurm", "the state does not say which GPUs are on which node; add its nodes")
-    if room is not None and found is not None:
-        with call.step(), options_named({f"room[{index}]": "--for" for index in range(len(room))}):
-            run_options(also=defragment_problems(found, room))
-    with call.step():
-        if devices is not None and script is None:
-            refuse("--devices", "is for --script; leave it out")
-        names = parsed_devices(devices, None if found is None else found.gpus)
+    call.require(devices is None or script is not None, "--devices", "is for --script; leave it out")
+    names = call.attempt(parsed_devices, devices if script else None, None if found is None else found.gpus)
     one = found is None or found.gpu is not None
     call.require(costs is None or one, "--costs", "is for GPUs of one kind; name it with --gpu when the state is made")
     seconds = call.attempt(load_costs, costs, found.gpu) if costs and found and found.gpu else None
@@ -100,9 +93,7 @@ def defragment(
             room,
             fragmentation=share,
             free=cast("Literal['gpus', 'nodes'] | None", free),
-            most_migrations=most_migrations,
-            within_gpus=within_gpus,
-            per_owner=per_owner,
+            **limits,
             time_limit=time_limit,
             seed=seed,
         )

@@ -32,9 +32,8 @@ class PolicyChoice:
             check_policy(trace, self.name, reject=reject, **self.options)
 
     def run(self, trace: Trace, **given: Any) -> Simulation:
-        """Let the policy run the jobs of a trace; more is given as :func:`mig_opt.simulate` takes it."""
-        with self.named():
-            return simulate(trace, self.name, **given, **self.options)
+        """Let the policy, which has been checked, run a trace; more is given as :func:`mig_opt.simulate` takes it."""
+        return simulate(trace, self.name, **given, **self.options)
 
     @contextlib.contextmanager
     def named(self) -> Iterator[None]:

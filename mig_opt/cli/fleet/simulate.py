@@ -93,7 +93,7 @@ def simulate(
     """
     from mig_opt.cli.fleet.policies import read_policies
     from mig_opt.files.fleet.traces import write_log
-    from mig_opt.fleet.disturbances import declare_times
+    from mig_opt.fleet.disturbances import NAMED_KNOWLEDGE, declare_times
     from mig_opt.fleet.trace import check_jobs
 
     chosen = read_policies(",".join(policy or _EXPECTED), call)
@@ -118,8 +118,8 @@ def simulate(
         message = f"is for traces of up to {most} jobs, this one has {len(found.jobs)}; leave it out"
         call.require(not optimum or len(found.jobs) <= most, "--optimum", message)
         call.require(not optimum or bool(found.gpu), "--optimum", "is for traces of one kind of GPU; leave it out")
-    drawn = declared is not None or disturb is not None
-    call.require(seed is None or drawn, "--seed", "is for --declared and --disturb; leave it out")
+    drawn = disturb is not None or declared not in (None, *NAMED_KNOWLEDGE)
+    call.require(seed is None or drawn, "--seed", "is for --declared SIGMA and --disturb; leave it out")
     call.require(busy_until is None or start is not None, "--busy-until", "is for --from; leave it out")
     call.require(optimum or time_limit == _LIMIT, "--time-limit", "is for --optimum; give that, or leave it out")
     call.require(not optimum or start is None, "--optimum", "is for GPUs that start empty; leave it or --from out")
@@ -158,6 +158,8 @@ def _disturbances(text: str) -> Disturbances:
         elif not equals or name in values:
             problems.append(Problem("--disturb", f"must be {name}=VALUE, once, is {part!r:.60}"))
         values[name] = number_in(value)
+    if "downtime" in values and "uptime" not in values:
+        problems.append(Problem("--disturb downtime", "is of GPUs that leave; give uptime, too"))
     raise_any(problems)
     return Disturbances(**values)
 

@@ -54,7 +54,7 @@ def state_import(
         if form not in (None, "nvml"):
             refuse("--nvml", f"and --format {form} exclude each other; give one of them")
         form = "nvml"
-    with call.step(), options_named({"paths": "SOURCE"}):
+    with call.step(), options_named({"paths": "SOURCE", "format": "--format"}):
         how = cast("Format | None", form)
         found = import_state(*texts_of(source or []), format=how, gpu=gpu, assume_places=assume_places)
     call.begin(state=output)

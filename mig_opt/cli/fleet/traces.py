@@ -12,6 +12,7 @@ from mig_opt.cli import options
 from mig_opt.cli.answers import Answer, Call, Product, made
 from mig_opt.cli.checks import file_named, options_named, refuse
 from mig_opt.cli.figures import bounds_table
+from mig_opt.cli.gpus import named_gpu
 from mig_opt.cli.inputs import load_trace
 from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.method.report import Part, Points, Report, Table, data_of
@@ -111,7 +112,7 @@ def _read_pools(text: str, seed: int) -> tuple[Pool, ...]:
         problems: list[Problem] = []
         for name, count in counts:
             try:
-                kind = get_gpu(name)
+                kind = get_gpu(named_gpu(name))
                 pools.append(Pool(with_mig(kind), count, mig=kind.mig))
             except InputError as error:
                 problems += (Problem("pools", f"{name}={count}: {problem.message}") for problem in error.problems)
@@ -145,9 +146,6 @@ def _read_settings(family: str, settings: list[str], jobs: int | None, values: d
         else:
             values[name] = value if name in texts else number_in(value.strip())
     raise_any(problems)
-
-
-_LAYOUTS = ("openb", "migbench")
 
 
 def trace_import(
@@ -184,16 +182,13 @@ def trace_import(
     from mig_opt.files.fleet.traces import TRACE
 
     chosen = layout or ("migbench" if file.suffix.lower() == ".jsonl" else "openb")
-    if chosen not in _LAYOUTS:
+    if chosen not in ("openb", "migbench"):
         refuse("--format", f"must be openb or migbench, is {chosen!r:.60}")
-    given = {"--nodes": nodes, "--cover": cover, "--first-s": first_s, "--last-s": last_s}
-    for_others = given if chosen == "migbench" else {"--sizes": sizes, "--published": published}
-    (other,) = {*_LAYOUTS} - {chosen}
-    for option, value in for_others.items():
-        call.require(value is None, option, f"is for --format {other}; the format is {chosen}")
     if chosen == "migbench":
+        call.none_of(("--nodes", "--cover", "--first-s", "--last-s"), "is for --format openb; the format is migbench")
         trace, notes = _from_migbench(call, file, published, gpu=gpu, gpus=gpus, sizes=sizes)
     else:
+        call.none_of(("--sizes", "--published"), "is for --format migbench; the format is openb")
         openb = {"gpu": gpu, "gpus": gpus, "nodes": nodes, "cover": cover, "first_s": first_s, "last_s": last_s}
         trace, notes = _from_openb(call, file, openb)
     call.begin(trace=output)

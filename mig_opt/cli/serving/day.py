@@ -119,7 +119,7 @@ def day_answer(
     """Return the answer of ``deploy`` for a day."""
     plan = result.plan
     more = promise_document(result)
-    remarks = [] if time_limit is not None else hints_on_time(get_deploy_method(result.method), result, None)
+    remarks = hints_on_time(get_deploy_method(result.method), result, time_limit)
     if plan is not None and plan.interrupted:
         remarks.append("More GPUs, or a higher price for interruptions, may save services from them.")
     said = []

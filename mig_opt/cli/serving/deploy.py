@@ -124,7 +124,7 @@ def deploy(
             found = run_day(day, method, promise, lookahead=not over_time.step_by_step, **times)
         noun = "script" if form == "nvidia-smi" else "deployment"
         folder = day_folder(found.plan, output, noun, FORMATS[form], partial(_exported, form, names))
-        return day_answer(found, times["time_limit"], folder, chart, tables=not quiet)
+        return day_answer(found, time_limit, folder, chart, tables=not quiet)
     demand = demand.with_headroom(headroom) if headroom else demand
     with call.progress(entry.name):
         result = _run(demand, method, promise, {**times, "running": old}, only=only, initial=begun)

@@ -13,12 +13,12 @@ from typer import Option
 from mig_opt import export
 from mig_opt.cli import options
 from mig_opt.cli.answers import ANSWER_IS_NO, Call, File, Product
-from mig_opt.cli.checks import file_named, options_named, refuse
+from mig_opt.cli.checks import file_named, options_named
 from mig_opt.cli.inputs import parsed_devices
 from mig_opt.cli.problems import given_services
 from mig_opt.cli.serving.deploy import CHANGE_TIME_LIMIT
 from mig_opt.cli.serving.inputs import read_running_and_state
-from mig_opt.errors import Problem, nearest, raise_any
+from mig_opt.errors import nearest
 
 if TYPE_CHECKING:
     from mig_opt.serving.demand import Demand
@@ -71,8 +71,11 @@ def services_export(
     from mig_opt.api.change import plan_change
     from mig_opt.simulation.serving.requests import Batching
 
-    wanted = {"--models": models, "--patience": patience, "--delay": delay, "--from": running}
-    call.attempt(_check_format, form, {**wanted, "--port": port, "--devices": devices, "--image": image})
+    every = dict.fromkeys(option for own in _FORMATS.values() for option in own)
+    call.require(form in _FORMATS, "--format", f"unknown format {form!r}; {nearest(form, _FORMATS)}")
+    foreign = [option for option in every if option not in _FORMATS.get(form, every)]
+    call.none_of(foreign, f"is not for --format {form}; leave it out")
+    call.require(delay is None or patience is None, "--delay", "is in place of --patience; give one of them")
     call.require(
         form != "slurm" or running is not None, "--from", "is needed for --format slurm: a state with its nodes"
     )
@@ -108,14 +111,6 @@ def services_export(
     absent = "Nothing changes for Slurm: nothing written to"
     noun = "scripts" if form == "slurm" else "servers"
     return Product(files=[File(noun, folder, files or None, f" for {form}. Usage: {usage[form]}", absent=absent)])
-
-
-def _check_format(form: str, given: Mapping[str, Any]) -> None:
-    """Refuse a format that does not exist, and options that are not for it."""
-    if form not in _FORMATS:
-        refuse("--format", f"unknown format {form!r}; {nearest(form, _FORMATS)}")
-    wrong = [option for option, value in given.items() if value is not None and option not in _FORMATS[form]]
-    raise_any(Problem(option, f"is not for --format {form}; leave it out") for option in wrong)
 
 
 def _files(form: str, deployment: Deployment, demand: Demand, more: Mapping[str, Any]) -> Mapping[str, str]:

@@ -113,6 +113,7 @@ def serve(
     named = call.attempt(named_server, server)
     router, kind = router or (named[0] if named else "least-work"), named[1] if named else Batching()
     own = {} if patience is None else {"patience": patience}
+    call.require(delay is None or patience is None, "--delay", "is in place of --patience; give one of them")
     figures = {"partial": partial, "spread": spread, "delay": delay, "overhead": overhead, **own}
     batching = call.attempt(dataclasses.replace, kind, preferred=tuple(preferred or ()), **figures)
     with call.step():
@@ -173,8 +174,8 @@ def arrivals_of(
     from mig_opt.serving.arrivals import Arrivals
     from mig_opt.serving.rates import wrong_services
 
-    message = "recorded requests have times of their own; leave out --rates"
-    call.require(rates is None or recorded is None, "--recorded", message)
+    if recorded is not None:
+        call.none_of(("--rates", "--arrivals", "--burst"), "is not for --recorded, which has the times of all requests")
     steady = kind in ("even", "poisson")
     call.require(burst is None or not steady, "--burst", "is for --arrivals bursty; give that, or leave it out")
     figures: dict[str, Any] = {} if burst is None else call.attempt(_burst, burst) or {}

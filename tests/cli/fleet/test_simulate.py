@@ -66,10 +66,6 @@ def test_ctrl_c_during_the_optimum(mig_opt, monkeypatch, more):
     assert "Interrupted: this is what was done so far." in out
 
 
-def test_seconds_without_a_state(mig_opt):
-    refuses(mig_opt("t.json", "--busy-until", "5"), "--busy-until: is for --from")
-
-
 def test_who_gives_jobs_other_profiles_has_a_bound_of_its_own(mig_opt):
     """whole-gpu runs a on 4g, where it is done before b comes."""
     jobs = (Job("a", 0.0, {2: 10.0, 4: 1.0}, "2g.12gb"), Job("b", 5.0, {4: 5.0}, "4g.24gb"))

@@ -1,12 +1,6 @@
-"""The commands serve and export: options that are refused, and usages to be pasted."""
+"""The commands serve and export: rates that are shown, and usages to be pasted."""
 
-from command_line import refuses
 from services_file import fleet, services
-
-
-def test_bursts_and_starts_that_would_not_be_simulated_are_refused(run, tmp_path):
-    outcome = run("serve", fleet(tmp_path), "--services", services(tmp_path), "--burst", "3,10%,1", "--start-up", 5)
-    refuses(outcome, "--burst: is for --arrivals bursty; give that", "--start-up: is for --from; give OLD")
 
 
 def test_the_usage_of_an_export_can_be_pasted(run, tmp_path):
