@@ -1,6 +1,7 @@
 """The command init: an example of each kind of file, which its reader takes, comments and all."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -54,3 +55,8 @@ def test_the_reader_takes_each_example(run, tmp_path, monkeypatch, kind, form):
     if form == "json":
         assert len(json.loads(without_comments(text))) > 1
         assert without_comments(text).count("\n") == text.count("\n")
+
+
+def test_comments_name_the_file_as_it_is_called(narrow):
+    assert narrow("init", "batch", "mine").code == 0
+    assert re.search("^// A batch: tasks.*\n.* mig-opt solve mine --plot", Path("mine").read_text())

@@ -10,7 +10,7 @@ from typer.main import get_command
 
 from mig_opt.cli.app import command_line
 from mig_opt.cli.commands import COMMANDS, GROUPS
-from mig_opt.cli.figures import broken_label
+from mig_opt.cli.figures import broken_label, rate
 from mig_opt.cli.screens import show_report
 from mig_opt.method.report import Report, Table
 from mig_opt.texts import seconds
@@ -69,10 +69,11 @@ def test_a_terminal_without_a_width_gets_the_usual_one(run, monkeypatch):
     assert run("methods").out == usual
 
 
-def test_seconds_of_any_magnitude_stay_short():
+def test_figures_of_any_magnitude_stay_short():
     figures = (0.0, 0.001, -2.5, 9999999.0, 1e7, 1e300, float("inf"))
     texts = ["0.000", "0.001", "-2.500", "9999999.000", "1.00000e+07", "1.00000e+300", "-"]
     assert list(map(seconds, figures)) == texts
+    assert list(map(rate, (0.0, 0.05, 0.1, 1234.56, 1e7))) == ["0.0", "5.000e-02", "0.1", "1234.6", "1.000e+07"]
 
 
 def test_labels_are_broken_before_options_and_within_long_ones():

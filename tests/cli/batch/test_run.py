@@ -39,9 +39,12 @@ def test_a_plan_is_run_and_what_was_measured_written(run, machine, batch_file, p
     assert source.endswith("Table 1, measured on A30)")  # of what has not been measured
     assert run("validate", batch_file, journal).code == 0
     refuses(run("run", "--resume", journal), "there is nothing to go on with")
+    refuses(run("run", "--undo", journal, "--dry-run"), "--dry-run: is for a new execution")
     assert machine.instances(0)
     assert run("run", "--undo", journal).code == 0
     assert machine.instances(0) == []
+    dry = run("run", batch_file, plan_file, "--commands", commands, "--journal", journal, "--dry-run", "--restartable")
+    assert (dry.code, "nothing was changed" in dry.out) == (0, True), dry
 
 
 def test_measured_costs_are_written_back_for_any_plan(run, machine, batch_file, plan_file, commands, tmp_path):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from command_line import Outcome, refuses
 
-from mig_opt import Job, ScheduleResult, Status, Trace, generate_trace, get_gpu
+from mig_opt import Job, ScheduleResult, Status, Trace, get_gpu
 from mig_opt.files.fleet.traces import TRACE
 from mig_opt.method.registry import get_policy
 
@@ -83,9 +83,3 @@ def test_who_gives_jobs_other_profiles_has_a_bound_of_its_own(mig_opt):
     gaps = [policy["gaps"]["upper_bound"]["jobs"] for policy in document["policies"]]
     assert (bounds, gaps) == ([0.5, 1.0], [0.0, 0.0])
     assert "any profile" not in mig_opt(*called[:-2]).out
-
-
-def test_what_cannot_be_is_refused(mig_opt):
-    TRACE.write(generate_trace("normal-25", jobs=501), "long.json")
-    ended = mig_opt("long.json", "--reject", "--optimum", "--policy", "first-fit")
-    refuses(ended, "--optimum: is for traces of up to 500 jobs, this one has 501")

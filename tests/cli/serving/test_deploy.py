@@ -49,13 +49,15 @@ def test_options_reach_the_method(run, monkeypatch):
 
 
 @pytest.mark.parametrize(("options", "told"), [([], True), (["--time-limit", 5], False)])
-def test_a_run_that_is_cut_short_says_how_to_go_on(run, monkeypatch, options, told):
+def test_a_run_that_is_cut_short_says_how_to_go_on(run, tmp_path, monkeypatch, options, told):
     method_that(monkeypatch, first_fit)
     monkeypatch.setattr("mig_opt.cli.answers.DEFAULT_TIME_LIMIT", 1e-9)
     outcome = run("deploy", "parvagpu-s2", "-q", *options)
     assert (outcome.code, outcome.err) == (0, "")
     assert "status         feasible" in outcome.out
-    assert ("Stopped after the default of 1e-09 s; --time-limit S allows for more." in outcome.out) == told
+    daily = run("deploy", services(tmp_path), "--rates", rates(tmp_path, "0:00,10,90", "5:00,90,10"), *options)
+    for shown in (outcome, daily):
+        assert ("Stopped after the default of 1e-09 s; --time-limit S allows for more." in shown.out) == told
 
 
 def test_profiles_of_files_and_folders_take_the_place_of_those_in_the_file(run, tmp_path):

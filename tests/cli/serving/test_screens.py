@@ -14,7 +14,6 @@ from rich.cells import cell_len
 from serving_files import names
 
 from mig_opt import Demand, Deployment, GpuPool, Segment, Service, align, plan_change
-from mig_opt.cli.figures import rate
 from mig_opt.cli.screens import show_report
 from mig_opt.cli.serving.reports import change_report, deployment_table, services_table
 from mig_opt.method.report import Part, Report
@@ -114,10 +113,3 @@ def test_steps_beyond_the_first_are_counted():
     shown = lines([change_report(plan)])
     assert shown[-1] == "The first 40 of 70 steps are shown; --export nvidia-smi has all of them."
     assert sum("create" in line.split() for line in shown) == 40
-
-
-@pytest.mark.parametrize(
-    ("value", "text"), [(0.0, "0.0"), (0.05, "5.000e-02"), (0.1, "0.1"), (1234.56, "1234.6"), (1e7, "1.000e+07")]
-)
-def test_rates_of_any_magnitude_stay_short(value, text):
-    assert rate(value) == text

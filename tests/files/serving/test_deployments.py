@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import math
 
 import pytest
 from documents import DELETE, DEPLOYMENT, SERVICES, changed, complaints, refused, round_trip, text_file
@@ -99,13 +98,6 @@ def test_what_no_gpu_can_have_is_read_for_the_validator_to_judge():
     deployment = DEPLOYMENT_FILE.from_json(odd)
     assert (deployment.segments[0].start, deployment.segments[1].batch) == (5, -3)
     refused(deployment.placement, deployment.segments[0])
-
-
-def test_what_is_not_finite_cannot_be_written():
-    segment = Segment("chat", 0, "1g.10gb", 6, 8, 2, math.inf, 0.124)
-    assert complaints(DEPLOYMENT_FILE.to_json, Deployment(("A100-80GB",), (segment,))) == [
-        "segments[0].throughput: must be a finite number, is inf"
-    ]
 
 
 def test_csv_may_leave_out_figures_and_kinds_and_idle_gpus(tmp_path):
