@@ -94,7 +94,7 @@ def is_bundled(name: str, kind: InstanceKind) -> bool:
     return False
 
 
-def load_batch(name: str, given: BatchOptions | CostOptions, document: bytes | None = None) -> Batch:
+def load_batch(name: str, given: BatchOptions, document: bytes | None = None) -> Batch:
     """Return the batch that BATCH and its options stand for.
 
     Says on standard error when the GPU is another one than that of the times. ``document`` is the content of standard

@@ -112,13 +112,10 @@ class ServicesOptions(TableOptions):
 
 
 @dataclass(frozen=True, slots=True)
-class CostOptions:
+class CostOptions(BatchOptions):
     """Options that complete or override a batch, or take its costs away; None (or False) where they were not given."""
 
-    gpu: Gpu = None
-    gpus: Gpus = None
     cost_free: CostFree = False
-    costs: Costs = None
 
 
 @dataclass(frozen=True, slots=True)

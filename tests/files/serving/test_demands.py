@@ -60,7 +60,6 @@ def test_the_kind_of_gpu_from_elsewhere():
         "profiles: none is for A30-24GB; they are for A100-80GB"
     ]
     assert DEMAND.from_json(changed(ONE_KIND, ("gpu", DELETE)), gpu="A100-80GB").tables[0].gpu == "A100-80GB"
-    assert complaints(DEMAND.from_json, ONE_KIND, gpu="A31")[0].startswith("gpu: unknown GPU 'A31'")
 
 
 def test_a_gpu_with_the_name_of_another_cannot_be_written():
