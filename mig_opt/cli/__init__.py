@@ -46,10 +46,14 @@ def main(arguments: list[str] | None = None) -> None:
         from mig_opt.cli.streams import interrupted
 
         sys.exit(interrupted())
-    except OSError as error:  # from the help, which belongs to no command
+    except (OSError, SystemExit) as error:  # from the help, which belongs to no command
+        # The library of commands exits with 1 where nobody reads it.
+        refused = error.__context__ if isinstance(error, SystemExit) else error
+        if not isinstance(refused, OSError):
+            raise
         from mig_opt.cli.errors import report
 
-        sys.exit(report(error))
+        sys.exit(report(refused))
     finally:
         from mig_opt.cli.streams import drain_errors
 

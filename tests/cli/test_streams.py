@@ -84,3 +84,4 @@ def test_files_are_written_before_the_screen(tmp_path):
     assert (process.returncode, errors) == (141, "")
     assert chart.stat().st_size > 1000
     assert other.stat().st_size > 100
+    ended("bash", "-c", f"set -o pipefail; {' '.join(MODULE)} solve --help | true", code=141)
