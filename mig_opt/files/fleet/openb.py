@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from mig_opt.errors import InputError, Problem
-from mig_opt.files.documents import read_text
+from mig_opt.files.documents import file_path, read_text
 from mig_opt.files.tables import check_columns, figure, read_rows
 from mig_opt.files.values import Findings
 from mig_opt.fleet.job import Job
@@ -90,7 +90,7 @@ def import_trace(
     gpu : str
         Name or alias of the GPU that stands for those of the cluster.
     gpus : int, optional
-        How many there are. By default as many as ``nodes`` says, or 1.
+        How many there are, if no ``nodes`` say it; by default 1.
     nodes : str or Path, optional
         The list of nodes (``openb_node_list_gpu_node.csv``), whose column ``gpu`` is summed.
     cover : str
@@ -112,6 +112,7 @@ def import_trace(
     model = gpu_noting(gpu, problems)
     if gpus is not None:
         problems += wrong_integer("gpus", gpus, 1, MOST_GPUS)
+        problems += [Problem("nodes", "say how many GPUs there are, as gpus does; give one of them")] if nodes else []
     if cover not in ("compute", "both"):
         problems.append(Problem("cover", f"must be compute or both, is {cover!r:.60}"))
     for name, value in (("first_s", first_s), ("last_s", last_s)):
@@ -121,7 +122,7 @@ def import_trace(
         raise InputError(problems)
     count = gpus if gpus is not None else _gpus_of(nodes) if nodes is not None else 1
     left_out: Counter[str] = Counter()
-    pods = _pods(Path(path), left_out)
+    pods = _pods(file_path(path), left_out)
     total = len(pods) + left_out.total()
     kept = [pod for pod in pods if first_s <= pod.arrival <= last_s]
     left_out["outside of the window"] = len(pods) - len(kept)
