@@ -1,4 +1,4 @@
-"""Relaxation of a layout: which placements it leaves to each task, and a bound with whole tasks and divided loads.
+"""Relaxation of a layout: which placements it leaves to each task, a bound with divided loads, and schedules from it.
 
 *Divided tasks.* A linear program gives the paths of the layout the weights with which divided tasks tell most. Rounded
 to whole numbers, they give a bound that needs no trust in the solver, and rule out each placement of a task that costs
@@ -8,21 +8,27 @@ too much more than its best one (fixing by reduced costs).
 others choose, in whole numbers. Tasks that may run in the same placements are a group, whose load is divided among
 these at will. Of a hundred tasks a dozen have a choice left, so CP-SAT needs some hundredths of a second, and the bound
 is mostly that of whole tasks: loads of a hundred tasks can be divided to the tick.
+
+*To the tick* they are divided by their subset sums, instance by instance, as much as there is room for, out of the
+tasks in random order. Only groups of many tasks are divided then; the others have their places from the program.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from ortools.sat.python import cp_model
 
+from mig_opt.batch.loads.division import divide
 from mig_opt.batch.loads.layouts import LayoutTree
-from mig_opt.batch.loads.subsets import NEVER
+from mig_opt.batch.loads.subsets import NEVER, Integers
 from mig_opt.method.control import Limits
-from mig_opt.models.solvers.backend import Request
+from mig_opt.models.solvers.backend import IntegerOutcome, Request
 from mig_opt.models.solvers.cpsat import run
 from mig_opt.models.solvers.longest_path import path_weights
 
@@ -31,6 +37,42 @@ _HIGHEST = 2**60
 
 _FINEST = 2**32
 """Sum of the weights in whole numbers, at most."""
+
+_MEMBERS = 4
+"""Tasks for each instance of a group, from which on their loads can be divided nearly to the tick."""
+
+_TRIES, _DIVISIONS = 10, 20
+"""Random orders of the tasks for each length of a schedule, until a longer one is tried; and divisions of that length,
+which differ by how operations wait for each other."""
+
+_MAX_BITS, _SECONDS_PER_BIT = 2**32, 5e-11
+"""Subset sums that are known to be some or not, each for the first ones of the tasks, at most; seconds for one."""
+
+Group = tuple[int, ...]
+"""Stacks, by index."""
+
+
+class _Option(NamedTuple):
+    """One way to run a task."""
+
+    ticks: int
+    group: Group  # stacks among which it is divided, or its own one
+    here: cp_model.IntVar  # 1 if the task runs so
+
+
+class _Loads(NamedTuple):
+    """Loads in a model."""
+
+    options: list[list[_Option]]  # of each task
+    parts: dict[Group, list[cp_model.IntVar]]  # of each group, the load in each of its stacks
+
+    def of_stacks(self, stacks: int) -> list[list[cp_model.IntVar]]:
+        """Return the parts in each stack."""
+        found: list[list[cp_model.IntVar]] = [[] for _ in range(stacks)]
+        for group, parts in self.parts.items():
+            for stack, part in zip(group, parts, strict=True):
+                found[stack].append(part)
+        return found
 
 
 class LayoutRelaxation:
@@ -90,14 +132,41 @@ class LayoutRelaxation:
 
         It takes a share of the time that is left, at most.
         """
+        outcome, _ = self._solve(control, at_most, share, members=0)
+        return at_most + 1 if outcome is None or outcome.infeasible else outcome.bound
+
+    def divisions(self, control: Limits, at_most: int, share: float = 1.0) -> tuple[int, Iterator[list[int]]]:
+        """Return ticks that every schedule takes, as :meth:`bound` does, and assignments that take hardly more, if any.
+
+        An assignment has the place of each task. Its paths are within the limit; waits for the driver come on top.
+        """
+        outcome, loads = self._solve(control, at_most, share, members=_MEMBERS)
+        if loads is None or (outcome is not None and outcome.infeasible):
+            return at_most + 1, iter(())
+        if outcome is None or outcome.values is None:
+            return self.lower, iter(())
+        division = _Division(self._cover, self._operations, loads, outcome.values)
+        found = division.assignments(at_most, control)
+        return outcome.bound, ([self._places[stack] for stack in stacks] for stacks in found)
+
+    def _solve(
+        self, control: Limits, at_most: int, share: float, members: int
+    ) -> tuple[IntegerOutcome | None, _Loads | None]:
+        """Minimise the longest path, where groups have their loads divided that have some members for each stack.
+
+        Returned are no loads if some task has no stack left, or some stack no task; no outcome if all groups are small.
+        """
         left = self.left(at_most)
         if not all(left):
-            return at_most + 1
+            return None, None
         model = cp_model.CpModel()
         longest = model.new_int_var(min(self.lower, at_most), at_most, "longest path")
-        loads = self._divided_loads(model, left, at_most)
+        divided = self._divided_loads(model, left, at_most, members)
+        if members and all(len(group) == 1 for group in divided.parts):
+            return None, divided
+        loads = divided.of_stacks(len(self._places))
         if self._all_used and not self._use_all(model, left, loads):
-            return at_most + 1
+            return None, None
         for operations, row in zip(self._operations.tolist(), self._cover, strict=True):
             through = [load for stack in np.nonzero(row)[0] for load in loads[stack]]
             model.add(operations + sum(through) <= longest)
@@ -105,32 +174,37 @@ class LayoutRelaxation:
         least = min(self.lower, at_most)
         # Not as for proofs: without linear programming the bounds of sums can creep up tick by tick for minutes, which
         # the deterministic time hardly counts.
-        outcome = run(model, control, Request(at_least=least, share=share), workers=1)
-        return at_most + 1 if outcome.infeasible else outcome.bound
+        return run(model, control, Request(at_least=least, share=share), workers=1), divided
 
     def _divided_loads(
-        self, model: cp_model.CpModel, left: Sequence[Sequence[int]], at_most: int
-    ) -> list[list[cp_model.LinearExprT]]:
-        """Let each task choose its ticks, and each group of tasks divide their sum; return the parts in each stack."""
-        groups: defaultdict[tuple[int, ...], list[tuple[int, cp_model.IntVar]]] = defaultdict(list)
+        self, model: cp_model.CpModel, left: Sequence[Sequence[int]], at_most: int, members: int
+    ) -> _Loads:
+        """Let each task choose its ticks, or its stack if its group is small; groups divide the sums of their ticks."""
+        ways: list[list[tuple[int, Group]]] = []
         for task, stacks in enumerate(left):
             alike: defaultdict[int, list[int]] = defaultdict(list)
             for stack in stacks:
                 alike[int(self._ticks[task, stack])].append(stack)
-            chosen = [model.new_bool_var(f"{task} takes {ticks}") for ticks in alike]
-            model.add_exactly_one(chosen)
-            for (ticks, group), here in zip(alike.items(), chosen, strict=True):
-                groups[tuple(group)].append((ticks, here))
-        loads: list[list[cp_model.LinearExprT]] = [[] for _ in self._places]
-        for among, members in groups.items():
-            parts = [model.new_int_var(0, at_most, f"load of {among} in {stack}") for stack in among]
-            model.add(sum(parts) == sum(ticks * here for ticks, here in members))
-            for stack, part in zip(among, parts, strict=True):
-                loads[stack].append(part)
-        return loads
+            ways.append([(ticks, tuple(group)) for ticks, group in alike.items()])
+        sure = Counter(some[0][1] for some in ways if len(some) == 1)
+        options: list[list[_Option]] = []
+        sums: defaultdict[Group, list[cp_model.LinearExprT]] = defaultdict(list)
+        for some in ways:
+            own = []
+            for ticks, group in some:
+                small = sure[group] < members * len(group)
+                for among in [(stack,) for stack in group] if small else [group]:
+                    own.append(_Option(ticks, among, model.new_bool_var("")))
+                    sums[among].append(ticks * own[-1].here)
+            model.add_exactly_one(option.here for option in own)
+            options.append(own)
+        parts = {group: [model.new_int_var(0, at_most, f"load of {group}") for _ in group] for group in sums}
+        for group, terms in sums.items():
+            model.add(sum(parts[group]) == sum(terms))
+        return _Loads(options, parts)
 
     def _use_all(
-        self, model: cp_model.CpModel, left: Sequence[Sequence[int]], loads: Sequence[Sequence[cp_model.LinearExprT]]
+        self, model: cp_model.CpModel, left: Sequence[Sequence[int]], loads: Sequence[Sequence[cp_model.IntVar]]
     ) -> bool:
         """Let each stack have a task at least; return False if none can run in one of them."""
         for stack, load in enumerate(loads):
@@ -139,3 +213,56 @@ class LayoutRelaxation:
                 return False
             model.add(sum(load) >= min(own))
         return True
+
+
+class _Division:
+    """Division of the loads of a solution among their stacks."""
+
+    def __init__(
+        self, cover: npt.NDArray[np.bool_], operations: Integers, loads: _Loads, values: Sequence[int]
+    ) -> None:
+        self._cover, self._operations = cover, operations
+        self._members: defaultdict[Group, list[tuple[int, int]]] = defaultdict(list)  # tasks with their ticks
+        for task, options in enumerate(loads.options):
+            option = next(option for option in options if values[option.here.index])
+            self._members[option.group].append((task, option.ticks))
+        self._parts = {group: np.array([values[part.index] for part in loads.parts[group]]) for group in self._members}
+
+    def longest(self, parts: dict[Group, Integers]) -> Integers:
+        """Return the ticks of each path, given the load of each group in each of its stacks."""
+        loads = np.zeros(self._cover.shape[1], np.int64)
+        for group, own in parts.items():
+            loads[list(group)] += own
+        return self._operations + self._cover @ loads
+
+    def assignments(self, at_most: int, control: Limits) -> Iterator[list[int]]:
+        """Yield assignments with paths of about the same length, as short as they are found: the stack of each task."""
+        draw, length, step = random.Random(control.seed), int(self.longest(self._parts).max()), 0
+        bits = length * sum(len(group) * len(members) for group, members in self._members.items() if len(group) > 1)
+        found = bits > _MAX_BITS
+        while not found and length + step <= at_most and not control.expired:
+            control.spend(_TRIES * _SECONDS_PER_BIT * bits)
+            for number in range(_DIVISIONS):
+                stacks = self._drawn(length + step, draw) if found or number < _TRIES else None
+                found |= stacks is not None
+                if stacks is not None:
+                    yield stacks
+            step = 2 * step + 1
+
+    def _drawn(self, at_most: int, draw: random.Random) -> list[int] | None:
+        """Divide each group in a random way, so that all paths are within some ticks; None if that fails."""
+        parts, stack_of = dict(self._parts), dict[int, int]()
+        for group, members in self._members.items():
+            if len(group) > 1:
+                free = at_most - self.longest(parts | {group: np.zeros(len(group), np.int64)})
+                order = draw.sample(range(len(group)), len(group))
+                room = [int(free[self._cover[:, group[at]]].min()) for at in order]
+                found = divide([ticks for _, ticks in members], room, draw)
+                if found is None:
+                    return None
+                own = [order[at] for at in found]
+                parts[group] = np.bincount(own, [ticks for _, ticks in members], len(group)).astype(np.int64)
+            else:
+                own = [0] * len(members)
+            stack_of.update((task, group[at]) for (task, _), at in zip(members, own, strict=True))
+        return [stack_of[task] for task in range(len(stack_of))]

@@ -6,7 +6,8 @@ rule out all but a few of the layouts that may have a schedule close to the boun
 of each that is left is worked on for some seconds, again and again for longer: that finds the schedules close to the
 bound. Without dual prices, as with a hundred tasks, the bounds of divided tasks
 (:mod:`mig_opt.batch.loads.layout_bounds`) and then of divided loads (:mod:`mig_opt.models.batch.layout_relaxation`) are
-close enough, and leave few placements to each task.
+close enough, and leave few placements to each task. Before a model is built, the loads of a layout are divided to the
+tick, where there are enough tasks for that.
 """
 
 from __future__ import annotations
@@ -65,6 +66,12 @@ _SECONDS_PER_MODEL, _SECONDS_PER_RELAXATION = 0.01, 0.005
 _AT_A_TIME = 32
 """Layouts of a thread that are relaxed, or bounded by their relaxation, before the time is asked for."""
 
+_RELAXED_AT_ONCE, _DIVIDED_AT_ONCE = 64, 16
+"""Layouts that are relaxed before anything else; and those of them whose loads are divided."""
+
+_DIVIDED_PART = 4
+"""Part of the gap of a layout within which it is to have schedules with divided loads."""
+
 _POLISH_SHARE = 0.05
 """Largest share of the time that is left, for the best order of operations of an assignment."""
 
@@ -87,6 +94,12 @@ def search_layouts(
         _LayoutSearch(search, bounded, share, take_turns).run()
 
 
+def divide_layouts(search: BlockSearch[M], bounded: BoundedLayouts) -> None:
+    """Find better schedules of the layouts with the least bounds, whose loads are divided to the tick."""
+    if number_of_layouts(bounded.branches) <= MAX_LAYOUTS:
+        _LayoutSearch(search, bounded, 1.0, lambda: None).divide()
+
+
 class _LayoutSearch:
     """Search by the layouts that may have a better schedule."""
 
@@ -104,6 +117,7 @@ class _LayoutSearch:
         self._seconds: dict[BoundedLayout, float] = {}  # of the last time that each was worked on
         self._relaxed: dict[BoundedLayout, LayoutRelaxation] = {}
         self._bounded_by_relaxation: set[BoundedLayout] = set()
+        self._divided: set[BoundedLayout] = set()
         self._relaxes = not Highs().missing()
         self._all_used = branches_of(search.problem).tell_all
         self._ticks = task_ticks(search.problem, search.problem.places)
@@ -142,8 +156,21 @@ class _LayoutSearch:
                 if self._relaxes and layout not in self._bounded_by_relaxation:
                     self._relax(layouts if self._bounded is None else within or [layout], layout)
                     gained = control.clock  # that is progress, too
+                elif layout not in self._divided and layout in self._relaxed:
+                    self._divide(layout)
                 elif self._work_on(layout):
                     layouts.remove(layout)
+
+    def divide(self) -> None:
+        """Divide the loads of the layouts with the least bounds."""
+        layouts = (self._layouts() or []) if self._relaxes else []
+        for layout in heapq.nsmallest(_RELAXED_AT_ONCE, layouts, key=lambda layout: layout.lower):
+            if self._left > 0:
+                self._relaxed[layout] = LayoutRelaxation(layout.tree, self._ticks, all_used=self._all_used)
+                self._control.spend(_SECONDS_PER_RELAXATION)
+        for layout in heapq.nsmallest(_DIVIDED_AT_ONCE, self._relaxed, key=lambda layout: self._relaxed[layout].lower):
+            if self._search.open and self._left > 0:
+                self._divide(layout)
 
     def _layouts(self) -> list[BoundedLayout] | None:
         """List the layouts that may have a better schedule; None at the end of the time."""
@@ -211,6 +238,20 @@ class _LayoutSearch:
         with ThreadPoolExecutor(control.workers) as pool:
             list(pool.map(relax, some))
         control.spend(0.0 if begun else _SECONDS_PER_RELAXATION * len(some) / control.workers)
+
+    def _divide(self, layout: BoundedLayout) -> None:
+        """Look for schedules of a layout whose loads are divided to the tick."""
+        search, relaxed = self._search, self._relaxed[layout]
+        lower, share = max(layout.lower, relaxed.lower), self._share_of(_FIRST_SECONDS)
+        # Close to the bound hardly any task has a choice left.
+        at_most = min(lower + max(1, (search.upper - lower) // _DIVIDED_PART), search.upper - 1)
+        lower, found = relaxed.divisions(self._control, at_most, share)
+        layout.lower = max(layout.lower, min(lower, search.upper))
+        best = min(((search.report_nested(places), places) for places in found), default=None)
+        if best is not None and search.open:
+            search.polish(best[1], _POLISH_SHARE)
+        self._divided.add(layout)
+        self._seconds[layout] = _FIRST_SECONDS / 2
 
     def _share_of(self, seconds: float) -> float:
         """Return some seconds as a share of the time that remains."""

@@ -42,7 +42,7 @@ from mig_opt.models.batch.dual_price_bound import (
     raise_bound_by_dual_prices,
 )
 from mig_opt.models.batch.layout_proof import prove_by_layouts
-from mig_opt.models.batch.layout_search import search_layouts
+from mig_opt.models.batch.layout_search import divide_layouts, search_layouts
 from mig_opt.models.batch.load_program import raise_bound_by_loads
 from mig_opt.models.batch.priced_search import PricedSearch, fills_gpus
 from mig_opt.models.batch.set_partition import SetPartition
@@ -261,6 +261,7 @@ class Portfolio:
         assert self.bounded is not None
         if self.tasks > _MAX_TASKS_BY_SETS:
             # The shorter the schedule, the fewer are left.
+            divide_layouts(self.search, self.bounded)
             self.improve(_LONG_IDLE_CYCLES)
         if self.search.open:
             prove_by_layouts(self.search, self.bounded, share)

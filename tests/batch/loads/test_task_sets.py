@@ -1,7 +1,7 @@
 """Sets of tasks in the branches of a layout, its bounds, patterns and partitions, against all assignments."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import highspy
 import numpy as np
@@ -235,13 +235,12 @@ def assignments(problem: IntegerBatch, tree: LayoutTree) -> list[tuple[int, tupl
     """Return the ticks of the longest path in each assignment, and the place of each task."""
     tasks = range(len(problem.batch.tasks))
     options = [[place for place in places_of(tree) if task in problem.places[place].durations] for task in tasks]
-    found = []
-    for chosen in itertools.product(*options):
-        loads = [(at, problem.places[at].durations[task]) for task, at in enumerate(chosen)]
-        found.append(
-            (max(ticks + sum(load for at, load in loads if at in path) for ticks, path in tree.paths()), chosen)
-        )
-    return found
+    return [(longest_path(problem, tree, chosen), chosen) for chosen in itertools.product(*options)]
+
+
+def longest_path(problem: IntegerBatch, tree: LayoutTree, chosen: Sequence[int]) -> int:
+    loads = [(at, problem.places[at].durations[task]) for task, at in enumerate(chosen)]
+    return max(ticks + sum(load for at, load in loads if at in path) for ticks, path in tree.paths())
 
 
 def hold_against_all_assignments(gpu: str, n: int, seed: int, spare: float) -> None:
@@ -256,6 +255,9 @@ def hold_against_all_assignments(gpu: str, n: int, seed: int, spare: float) -> N
         assert relaxed.lower <= best
         at_most = int(min(best, 2**30) * spare)
         assert relaxed.bound(control, at_most) <= max(min(best, at_most + 1), relaxed.lower)
+        lower, found = relaxed.divisions(control, at_most)
+        assert lower <= max(min(best, at_most + 1), relaxed.lower)
+        assert all(length <= at_most for length, chosen in known if chosen in [tuple(places) for places in found])
         left = relaxed.places_left(at_most)
         for length, chosen in allowed:
             if length <= at_most:
@@ -263,7 +265,8 @@ def hold_against_all_assignments(gpu: str, n: int, seed: int, spare: float) -> N
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_no_assignment_is_below_the_bounds_or_ruled_out(seed: int) -> None:
+def test_no_assignment_is_below_the_bounds_or_ruled_out(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout_relaxation, "_MEMBERS", 1)
     hold_against_all_assignments("A30", 4, seed, 1.05)
 
 
@@ -279,14 +282,23 @@ def test_any_weights_give_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     hold_against_all_assignments("A30", 4, 1, 1.1)
 
 
-def test_divided_loads_of_whole_tasks_tell_more_than_divided_tasks() -> None:
-    problem = whole_problem(generate_batch(30, gpu="A30", seed=3))
+@pytest.mark.parametrize(("gpu", "most_places", "above"), [("A30", 4, 0), ("A100", 9, 3)])
+def test_divided_loads_of_whole_tasks_tell_more_and_are_divided_to_the_tick(
+    gpu: str, most_places: int, above: int
+) -> None:
+    problem = whole_problem(generate_batch(60, gpu=gpu, seed=3))
     control = Control[Schedule](RunOptions(workers=1))
     ticks = task_ticks(problem, problem.places)
-    gains = []
+    gains, divisions = [], 0
     for seed in range(6):
-        (tree,) = trees(problem, seed, 1, most_places=4)
+        (tree,) = trees(problem, seed, 1, most_places)
         relaxed = LayoutRelaxation(tree, ticks, all_used=True)
-        gains.append(relaxed.bound(control, relaxed.lower + relaxed.lower // 100) - relaxed.lower)
+        at_most = relaxed.lower + relaxed.lower // 1000
+        gains.append(relaxed.bound(control, at_most) - relaxed.lower)
+        lower, found = relaxed.divisions(control, at_most)
+        lengths = [longest_path(problem, tree, places) for places in found]
+        assert max(lengths, default=0) <= lower + above
+        divisions += len(lengths)
     assert min(gains) >= 0
     assert np.max(gains) > 0
+    assert divisions > 0
