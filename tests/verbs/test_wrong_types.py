@@ -21,7 +21,7 @@ TASKS, GPU = (Task("a", {1: 2.0}),), get_gpu("A30")
         (lambda: face.Batch(TASKS, GPU, operations=3), ["operations: must be OperationCosts, is 3 (int)"]),
         (lambda: face.Task("a", {1: 2.0, "2": 1.0, None: 3.0}), ["times.2: must be a whole number of", "times.None: "]),
         (lambda: face.Task("a", {"1": 2.0}), ["times.1: must be a whole number of compute slices, is '1' (str)"]),
-        (lambda: face.validate(load("rodinia-a30"), None), ["schedule: must be a Schedule, for example solve(batch)"]),
+        (lambda: face.validate(load("rodinia-a30"), None), ["schedule: must be a Schedule, for example that of a"]),
         (lambda: face.validate(face.Day.__new__(face.Day), 3), ["plan: must be a DayPlan, for example deploy_day("]),
         (lambda: face.Schedule(None), ["runs: must be a tuple of runs"]),
         (lambda: face.Schedule((), 3), ["operations: must be a tuple of operations"]),
