@@ -160,7 +160,7 @@ def generate_batch(
     if pools := entries_of("pools", pools, Pool, "a Pool"):
         gpu, gpus = max((pool.gpu for pool in pools), key=lambda kind: kind.sizes[-1]), 1
     problems = [*wrong_integer("n", n, 1, MOST_TASKS), *wrong_share("p_sup", p_sup)]
-    problems += [*wrong_integer("gpus", gpus, 1, MOST_GPUS), *wrong_integer("seed", seed, 0, 2**63 - 1)]
+    problems += [*wrong_integer("gpus", gpus, 1, MOST_GPUS), *wrong_integer("seed", seed, 0, 2**128 - 1)]
     problems += () if decimals is None else wrong_integer("decimals", decimals, 0, 300)
     problems += [*wrong_share("memory_bound", memory_bound), *wrong_choice("variant", variant, VARIANTS)]
     problems += wrong_choice("decided_by", decided_by, DECISIONS)
