@@ -207,7 +207,8 @@ def command(machine, journal, tmp_path):
 
 
 def started(machine: Machine, *arguments: str) -> subprocess.Popen[str]:
-    program = [sys.executable, "-m", "mig_opt.cli", "run", *arguments, "--user", getpass.getuser()]
+    user = [] if "--undo" in arguments else ["--user", getpass.getuser()]
+    program = [sys.executable, "-m", "mig_opt.cli", "run", *arguments, *user]
     pipe = subprocess.PIPE
     return subprocess.Popen(program, env=machine.environment, stdout=pipe, stderr=pipe, text=True)
 
