@@ -27,7 +27,7 @@ def test_schema_and_reader_agree(kind):
     # About these a schema can say nothing: they depend on the GPU or on another part of the file.
     beyond = re.compile(
         r"cannot start|no profile|must be from 0 to|has no seconds|no instances|follows from|"
-        r"no bundled|unknown method|unknown configuration|another label|no profile table|none is for|is that of|"
+        r"no bundled|unknown method|unknown '|another label|no profile table|none is for|is that of|"
         r"give the kind of GPU, or|"
         r"already; keep|there is no GPU|unknown GPU|several kinds|GPU that was measured|add the profile tables|"
         r"times has no seconds|must rise|overlaps|entries for|is less than memory_growth reaches|"
