@@ -88,6 +88,7 @@ class GpuSetListing:
         self._whole = whole_layout(branches) if batch.operations_take_no_time else None
         self.layouts: list[Layout] = []
         self._known: dict[Layout, npt.NDArray[np.int64]] = {}
+        self._most_steps = self._steps_left = 0
 
     def sets(
         self, tasks: PricedTasks, needed: int, most_steps: int, workers: int, expired: Callable[[], bool]

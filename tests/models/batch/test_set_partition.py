@@ -97,6 +97,7 @@ def test_the_sets_of_a_gpu_are_all_that_it_can_run(batch: Batch) -> None:
     if (tasks.ticks >= 2**30 - 1).all(axis=0).any():
         return
     listing = GpuSetListing(problem, branches, 2**16)
+    assert (listing.sets(tasks, 1, 2**24, 1, lambda: True), listing.steps) == (None, 0)
     found = listing.sets(tasks, 1, 2**24, 1, lambda: False)
     assert (1 << len(batch.tasks)) - 1 in found.sets.tolist()
     assert (
