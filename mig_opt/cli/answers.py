@@ -82,9 +82,10 @@ class File:
 
 def chart_of(noun: str, path: Path | None, *content: Any, source: str | Path = "", **options: Any) -> File:
     """Return the chart of what :func:`mig_opt.plot` takes, from a file; there is none if a part of it is None."""
-    from mig_opt.views import plot
 
     def draw(parts: Sequence[Any], to: Path) -> None:
+        from mig_opt.views import plot
+
         try:
             plot(*parts, to=to, **options)
         except InputError as error:

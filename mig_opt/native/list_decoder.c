@@ -33,12 +33,15 @@ typedef struct {
 
 /* What is known of a GPU after some of the jobs, but for the memory of its arrays. By slice: the placement of the instance
  * there or -1, when it is free, and until when a PCIe-bound job runs from there on and slows others down. By placement:
- * when another job can begin there, and whether an instance is created for it. By profile: the placement where a job can
- * begin first, and when. */
+ * when another job can begin there, whether an instance is created for it, and if that job is PCIe-bound, how many such
+ * jobs run then and the seconds that it costs the others. By profile: the placement where a job can begin first, and
+ * when. */
 typedef struct {
     int64_t *holder;
     double *free, *bound_until, *bound_factor, *begin;
     bool *creates;
+    int64_t *bound_jobs;
+    double *delay;
     double *earliest;
     int64_t *best;
     double driver;
@@ -133,6 +136,7 @@ typedef struct {
     const DecoderProblem *problem;
     Workspace *work;
     int64_t slices, gpus;
+    bool contention; /* true if any job is PCIe-bound */
     double weight;
     int64_t done;
     Sums *sums;
@@ -140,22 +144,25 @@ typedef struct {
     double *soonest;
 } Decoder;
 
-/* Returns the slowdown of a PCIe-bound job on a GPU, and the seconds that it costs the PCIe-bound jobs there. */
-static double contention(const GpuState *state, int64_t slices, double factor, double begin, double *delay)
+/* Notes for each placement of a GPU what another PCIe-bound job meets there, and costs others. */
+static void note_contention(const Decoder *decoder, GpuState *state)
 {
     const double *until = state->bound_until, *factors = state->bound_factor;
-    int64_t count = 1;
-    for (int64_t at = 0; at < slices; at++)
-        count += until[at] > begin;
-    *delay = 0.0;
-    for (int64_t at = 0; at < slices; at++) {
-        double left = until[at] - begin;
-        if (left > 0) {
-            double before = longest(1.0, factors[at] * (double)(count - 1));
-            *delay += left * (longest(1.0, factors[at] * (double)count) / before - 1.0);
+    for (int64_t place = 0; place < decoder->problem->placements.first.count; place++) {
+        double begin = state->begin[place], delay = 0.0;
+        int64_t count = 1;
+        for (int64_t at = 0; at < decoder->slices; at++)
+            count += until[at] > begin;
+        for (int64_t at = 0; at < decoder->slices; at++) {
+            double left = until[at] - begin;
+            if (left > 0) {
+                double before = longest(1.0, factors[at] * (double)(count - 1));
+                delay += left * (longest(1.0, factors[at] * (double)count) / before - 1.0);
+            }
         }
+        state->bound_jobs[place] = count;
+        state->delay[place] = delay;
     }
-    return longest(1.0, factor * (double)count);
 }
 
 /* Returns the slice-seconds for which a GPU is used after some second. */
@@ -213,9 +220,8 @@ static void compare_bound(
             double begin = state->begin[place], cost = begin + fixed;
             if (cost > best->cost + EPSILON)
                 continue;
-            double delay, slowdown = contention(state, decoder->slices, factor, begin, &delay);
-            double end = begin + seconds * slowdown;
-            cost += end - begin - seconds + delay;
+            double end = begin + seconds * longest(1.0, factor * (double)state->bound_jobs[place]);
+            cost += end - begin - seconds + state->delay[place];
             compare(decoder, (Candidate){gpu, place, mode, begin, end, cost}, costs, best);
         }
     }
@@ -264,7 +270,7 @@ static void *taken(char **memory, size_t bytes)
 static void copy_state(const Decoder *decoder, const GpuState *from, GpuState *to)
 {
     size_t slices = (size_t)decoder->slices, places = (size_t)decoder->problem->placements.first.count;
-    /* By slice all is in one piece, and so is all by placement. */
+    /* By slice all is in one piece, and so is what assign needs by placement. */
     memcpy(to->holder, from->holder, 4 * slices * sizeof(double));
     memcpy(to->begin, from->begin, places * (sizeof(double) + sizeof(bool)));
     to->driver = from->driver;
@@ -314,6 +320,8 @@ static void place_next(Decoder *decoder, int64_t job, const Candidate *run, GpuS
         after->bound_until[placements->first.at[run->place]] = run->end;
         after->bound_factor[placements->first.at[run->place]] = factor;
     }
+    if (decoder->contention)
+        note_contention(decoder, after);
     decoder->work->place.at[decoder->done] = run->place;
     decoder->work->begin.at[decoder->done] = run->begin;
     decoder->work->end.at[decoder->done] = run->end;
@@ -389,10 +397,12 @@ static bool allocate(Decoder *decoder, int64_t count, int64_t runs)
     const Availability *available = &problem->available;
     decoder->gpus = available->free.rows;
     decoder->slices = available->free.columns;
+    for (int64_t job = 0; job < problem->jobs.factor.count; job++)
+        decoder->contention |= problem->jobs.factor.at[job] > 0;
     size_t gpus = (size_t)decoder->gpus, slices = (size_t)decoder->slices, pool = gpus + (size_t)runs;
     size_t places = (size_t)problem->placements.first.count, profiles = (size_t)problem->placements.offsets.count - 1;
     size_t flags = (places + 7) / 8;
-    size_t state = 4 * slices + places + flags + 2 * profiles, room = (size_t)count;
+    size_t state = 4 * slices + 3 * places + flags + 2 * profiles, room = (size_t)count;
     size_t others = gpus + room + profiles;
     decoder->sums = malloc(
         (room + 1) * sizeof(Sums) + pool * sizeof(GpuState) + (pool * state + others) * sizeof(double));
@@ -411,6 +421,8 @@ static bool allocate(Decoder *decoder, int64_t count, int64_t runs)
         each->bound_factor = taken(&memory, slices * sizeof(double));
         each->begin = taken(&memory, places * sizeof(double));
         each->creates = taken(&memory, flags * sizeof(double));
+        each->bound_jobs = taken(&memory, places * sizeof(int64_t));
+        each->delay = taken(&memory, places * sizeof(double));
         each->earliest = taken(&memory, profiles * sizeof(double));
         each->best = taken(&memory, profiles * sizeof(int64_t));
         if (at >= gpus)
@@ -421,6 +433,8 @@ static bool allocate(Decoder *decoder, int64_t count, int64_t runs)
         memcpy(each->bound_factor, available->bound_factor.at + at * slices, slices * sizeof(double));
         each->driver = available->driver.at[at];
         update(&problem->placements, each, decoder->slices, 0, decoder->slices);
+        if (decoder->contention)
+            note_contention(decoder, each);
     }
     return true;
 }

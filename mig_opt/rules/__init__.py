@@ -151,8 +151,10 @@ def check_values(instance: Any) -> None:
     problems: list[Problem] = []
     shape: Any = type(instance)
     checks, together = _checks(shape)
-    for name, check in checks:
+    for name, check, optional in checks:
         value = getattr(instance, name)
+        if value is None and optional:
+            continue
         right = check(value, name, problems)
         if right is not value:
             object.__setattr__(instance, name, right)
@@ -167,9 +169,10 @@ _Check = Callable[[Any, str, list[Problem]], Any]
 
 
 @cache
-def _checks(shape: type) -> tuple[tuple[tuple[str, _Check], ...], Callable[[Any], Iterator[Problem]] | None]:
-    """Return the check of each field that has one, and that of all together."""
-    checks = tuple((name, check) for name, hint in hints_of(shape).items() if (check := _check_of(hint)))
+def _checks(shape: type) -> tuple[tuple[tuple[str, _Check, bool], ...], Callable[[Any], Iterator[Problem]] | None]:
+    """Return the check of each field that has one, with whether it may be None, and that of all together."""
+    hints = hints_of(shape).items()
+    checks = tuple((name, check, parts_of(hint).optional) for name, hint in hints if (check := _check_of(hint)))
     return checks, getattr(shape, "_problems", None)
 
 
@@ -236,7 +239,7 @@ def _part_check(value: Any, path: str, problems: list[Problem]) -> Any:
     """Check an object that does not check itself when it is made."""
     found: list[Problem] = []
     shape: Any = type(value)
-    right = {name: check(getattr(value, name), name, found) for name, check in _checks(shape)[0]}
+    right = {name: check(getattr(value, name), name, found) for name, check, _ in _checks(shape)[0]}
     if found:
         value = dataclasses.replace(value, **right)
         problems += (problem.below(path) for problem in found)
@@ -269,6 +272,8 @@ def _tuple_check(hint: Any) -> _Check:
     each = _part_check if unchecked and _checks(shape)[0] else each
 
     def check(values: Any, path: str, problems: list[Problem]) -> Any:
+        if values.__class__ is tuple and not values:
+            return values
         values = tuple(values) if is_listed(values) else values
         if found := problems_of(entries_of, path, values, kind, wanted):
             problems += found

@@ -46,9 +46,10 @@ def test_no_line_about_a_command_is_cut(run, monkeypatch, group):
         (["--version"], HEAVY | {"pydantic"}),
         (["solve", "--help"], HEAVY),  # new versions of typer read the options of a command with pydantic
         (["bench", "--help"], HEAVY | {"distributed", "mig_opt.studies"}),
+        (["solve", "rodinia-a30", "--method", "far", "--json"], {"mig_opt.views", "mig_opt.fleet", "ortools", "rich"}),
     ],
 )
-def test_help_imports_nothing_heavy(arguments, heavy):
+def test_no_command_imports_what_it_does_not_need(arguments, heavy):
     program = f"""
 import sys
 from mig_opt.cli import main
