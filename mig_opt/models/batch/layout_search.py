@@ -77,13 +77,13 @@ _POLISH_SHARE = 0.05
 
 
 def search_layouts(
-    search: BlockSearch[M], bounded: BoundedLayouts | None, share: float, take_turns: Callable[[], None]
+    search: BlockSearch[M], bounded: BoundedLayouts | None, share: float, take_turns: Callable[[], bool]
 ) -> None:
     """Raise the bound of a search and find better schedules, layout by layout.
 
     The search has a schedule on one GPU; nothing is live, and operations take time. The layouts are ``bounded`` if
-    there are dual prices. ``take_turns`` searches for better schedules by other means, until that brings nothing any
-    more; it is called from time to time when the layouts bring nothing.
+    there are dual prices. ``take_turns`` is called from time to time when the layouts bring nothing: it searches for
+    better schedules by other means, until that brings nothing any more, or returns False for the end of the search.
     """
     number = number_of_layouts(branches_of(search.problem))
     if number > (MAX_LAYOUTS if bounded is not None else _MAX_ORDERED_LAYOUTS):
@@ -97,14 +97,14 @@ def search_layouts(
 def divide_layouts(search: BlockSearch[M], bounded: BoundedLayouts) -> None:
     """Find better schedules of the layouts with the least bounds, whose loads are divided to the tick."""
     if number_of_layouts(bounded.branches) <= MAX_LAYOUTS:
-        _LayoutSearch(search, bounded, 1.0, lambda: None).divide()
+        _LayoutSearch(search, bounded, 1.0, lambda: False).divide()
 
 
 class _LayoutSearch:
     """Search by the layouts that may have a better schedule."""
 
     def __init__(
-        self, search: BlockSearch[M], bounded: BoundedLayouts | None, share: float, take_turns: Callable[[], None]
+        self, search: BlockSearch[M], bounded: BoundedLayouts | None, share: float, take_turns: Callable[[], bool]
     ) -> None:
         control = search.control
         self._search, self._control, self._take_turns = search, control, take_turns
@@ -133,8 +133,8 @@ class _LayoutSearch:
         layouts = self._layouts()
         if layouts is None:
             return
-        gap, gained = search.upper - search.lower, control.clock
-        while search.open and self._left > 0:
+        gap, gained, over = search.upper - search.lower, control.clock, False
+        while search.open and self._left > 0 and not over:
             upper = search.upper
             layouts = [layout for layout in layouts if layout.lower < upper]
             lower = min([self._least, search.upper, *(layout.lower for layout in layouts)])
@@ -144,7 +144,7 @@ class _LayoutSearch:
             if search.upper - search.lower < gap:
                 gap, gained = search.upper - search.lower, control.clock
             elif control.clock - gained > _IDLE_SECONDS:
-                self._take_turns()
+                over = not self._take_turns()
                 gap, gained = search.upper - search.lower, control.clock
                 continue
             within = [layout for layout in layouts if layout.lower < self._priced]

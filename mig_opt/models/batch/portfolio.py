@@ -60,6 +60,10 @@ _MAX_BUILD_SECONDS = 0.5
 _MAX_TASKS_BY_SETS = 35
 """Number of tasks above which a proof by layouts comes only after a long local search."""
 
+_MAX_TASKS_PROVEN_FIRST, _FIRST_LOOK_SHARE = 40, 0.25
+"""Number of tasks above which a search by layouts comes before their proof, too, as it raises the bound sooner; and its
+share of the time that is left. It ends when it brings nothing for some seconds."""
+
 _IDLE_CYCLES, _LONG_IDLE_CYCLES = 20, 200
 """Cycles of the local search without gain, before something else is tried."""
 
@@ -260,11 +264,22 @@ class Portfolio:
         """Look through the layouts that the dual prices leave."""
         assert self.bounded is not None
         if self.tasks > _MAX_TASKS_BY_SETS:
-            # The shorter the schedule, the fewer are left.
+            # The smaller the gap, the fewer are left.
             divide_layouts(self.search, self.bounded)
+            if self.search.open and self.limited and self.tasks > _MAX_TASKS_PROVEN_FIRST:
+                search_layouts(self.search, self.bounded, _FIRST_LOOK_SHARE, lambda: False)
             self.improve(_LONG_IDLE_CYCLES)
         if self.search.open:
             prove_by_layouts(self.search, self.bounded, share)
+
+    def search_by_layouts(self, share: float) -> None:
+        """Search layout by layout, in turn with the local search."""
+
+        def take_turns() -> bool:
+            self.improve(_LONG_IDLE_CYCLES)
+            return True
+
+        search_layouts(self.search, self.bounded, share, take_turns)
 
     def _time(self, places: Sequence[int], searched: float) -> bool:
         """Run outer placements before inner ones; if that is not far from the best, find the best order of operations.
@@ -341,7 +356,7 @@ PHASES = (
     Phase(
         "search by layouts",
         lambda run: run.improves and run.has_layouts and run.limited,
-        lambda run, share: search_layouts(run.search, run.bounded, share, lambda: run.improve(_LONG_IDLE_CYCLES)),
+        Portfolio.search_by_layouts,
         share=0.8,
     ),
     Phase(

@@ -90,7 +90,7 @@ def test_without_time_nothing_is_ruled_out() -> None:
 
 
 def searched(
-    batch: Batch, seconds: float = 1e4, *, priced: bool = False, take_turns: Callable[[], None] = lambda: None
+    batch: Batch, seconds: float = 1e4, *, priced: bool = False, take_turns: Callable[[], bool] = lambda: True
 ) -> Control[Schedule]:
     """Search from FAR's schedule, with dual prices if wanted."""
     search = search_from(batch, time_limit=seconds, deterministic=True)
@@ -135,7 +135,7 @@ def test_a_gap_of_one_tick_is_decided_and_not_priced_for_ever(monkeypatch: pytes
     search.raise_lower(search.upper - 1)
     priced, rule_out = [], BoundedLayouts.rule_out
     monkeypatch.setattr(BoundedLayouts, "rule_out", lambda *given: priced.append(given) or rule_out(*given))
-    search_layouts(search, BoundedLayouts(search, prices), 1.0, lambda: control.spend(1.0))
+    search_layouts(search, BoundedLayouts(search, prices), 1.0, lambda: control.spend(1.0) is None)
     assert len(priced) <= 4
     assert control.remaining  # every layout was decided, and that did not take all the time
 
@@ -145,8 +145,9 @@ def test_others_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     batch = generate_batch(20, gpu="A30", seed=2)
     search = search_from(batch, time_limit=8.0, deterministic=True)
     turns = []
-    search_layouts(search, None, 1.0, lambda: turns.append(1) or search.control.spend(0.5))
-    assert turns
+    search_layouts(search, None, 1.0, lambda: turns.append(search.control.spend(0.5)) or len(turns) < 3)
+    assert len(turns) == 3
+    assert search.control.remaining  # nothing more is searched where no turn is to follow
 
 
 @pytest.mark.deep
@@ -169,7 +170,7 @@ def test_with_too_many_layouts_nothing_is_done(monkeypatch: pytest.MonkeyPatch) 
 def test_with_many_layouts_the_local_search_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layout_search, "MAX_LAYOUTS", 3)
     turns = list[int]()
-    found = searched(FEW, 10.0, take_turns=lambda: turns.append(len(turns)))
+    found = searched(FEW, 10.0, take_turns=lambda: turns.append(len(turns)) is None)
     assert turns
     assert found.lower_bound == solve(FEW, "cp").makespan
 
