@@ -80,13 +80,13 @@ def test_the_wheel_has_the_package_and_nothing_else(in_wheel: set[str]) -> None:
     info = {name for name in in_wheel if name.startswith(f"mig_opt-{VERSION}.dist-info/")}
     assert in_wheel - info == wanted
     names = {name.partition("/")[2] for name in info}
-    assert names == {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}
+    assert names == {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE", "licenses/LICENSE-DATA"}
 
 
 def test_what_the_index_shows(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         shown = email.message_from_bytes(archive.read(f"mig_opt-{VERSION}.dist-info/METADATA"))
-    assert (shown["Name"], shown["Version"], shown["License-Expression"]) == ("mig-opt", VERSION, "MIT")
+    assert (shown["Metadata-Version"], shown["Version"], shown["License-Expression"]) == ("2.4", VERSION, "MIT")
     assert {entry.partition(", ")[0] for entry in shown.get_all("Project-URL")} >= {"Source", "Issues", "Changelog"}
     assert shown["Description-Content-Type"] == "text/markdown"
     text = str(shown.get_payload())
