@@ -48,3 +48,4 @@ html_js_files = ["sortable.js"]
 html_show_copyright = False
 copybutton_prompt_text = "$ "
 copybutton_only_copy_prompt_lines = True
+copybutton_line_continuation_character = "\\"
