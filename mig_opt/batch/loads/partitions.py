@@ -30,11 +30,6 @@ class Partition(NamedTuple):
     at: int  # where the search ended: the next one for another partition of the same sets can begin there
 
 
-def _rarest_first(found: GpuSets, tasks: int) -> Integers:
-    """Return the tasks, those of the fewest sets first: fewer sets begin a partition then."""
-    return np.argsort([int((found.sets >> task & 1).sum()) for task in range(tasks)], kind="stable")
-
-
 def _with_bits(sets: Integers, bits: Integers) -> Integers:
     """Return sets whose bits are some of the bits before, in this order."""
     moved = np.zeros(len(sets), np.int64)
@@ -83,7 +78,8 @@ def partition_of_sets(
     everything, left, over = (1 << len(tasks.prices)) - 1, most_steps, False
     if count == 1:
         return Partition((everything,) if everything in found.sets else (), len(found), 0)
-    rare = _rarest_first(found, len(tasks.prices))
+    # Tasks of the fewest sets first: fewer sets begin a partition then.
+    rare = np.argsort([int((found.sets >> task & 1).sum()) for task in range(len(tasks.prices))], kind="stable")
     sets = _with_bits(found.sets, rare)
     order = np.lexsort([-found.values, sets & -sets])
     sets, values, rising = sets[order], np.ascontiguousarray(found.values[order]), np.sort(sets)
