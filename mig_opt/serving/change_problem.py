@@ -6,8 +6,8 @@ Throughput and time are whole numbers here, so that every method compares them a
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -15,7 +15,7 @@ from functools import cached_property
 from mig_opt.batch.integer_batch import as_decimal, common_divisor
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.devices import Device
-from mig_opt.gpu.model import OperationCosts, Placement
+from mig_opt.gpu.model import OperationCosts, Placement, Profile
 from mig_opt.serving.change_plan import ENOUGH, ChangeStep, StepKind, needs_during, throughputs
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, Segment
@@ -59,6 +59,15 @@ class Need:
 
 
 @dataclass(frozen=True, slots=True)
+class Limit:
+    """Instances of a profile on a GPU that their footprints do not limit."""
+
+    creates: tuple[int, ...]  # the moves, by index
+    destroys: tuple[int, ...]
+    free: int  # how many can be created before one is destroyed
+
+
+@dataclass(frozen=True, slots=True)
 class Timetable:
     """Moves in the order in which segments end and begin, with the ticks at which they begin."""
 
@@ -83,6 +92,7 @@ class ChangeProblem:
     needs: Mapping[str, Need]
     tick: Fraction  # seconds per tick
     exact: bool  # whether all moves take whole ticks
+    limits: tuple[Limit, ...] = ()  # those that can be reached on the way
     devices: tuple[Device, ...] = ()  # of the first GPUs
 
     @classmethod
@@ -112,7 +122,8 @@ class ChangeProblem:
             moves.append(Move(*draft, math.ceil(Fraction(as_decimal(seconds)) / tick), after))
         kept = tuple(segment for place, segment in new.items() if place in same)
         needs = _needs(kept, moves, needs_during(running, deployment, demand))
-        return cls(gpus, kept, tuple(moves), needs, tick, exact, running.devices or deployment.devices)
+        limits = tuple(_limits(running.segments, moves))
+        return cls(gpus, kept, tuple(moves), needs, tick, exact, limits, running.devices or deployment.devices)
 
     @cached_property
     def by_gpu(self) -> dict[int, tuple[int, ...]]:
@@ -209,6 +220,17 @@ class ChangeProblem:
             nx.add_path(together, [self.moves[index].gpu for index in (*need.ending, *need.beginning)])
         order = {gpu: rank for rank, gpu in enumerate(self.by_gpu)}
         return tuple(tuple(sorted(group, key=order.__getitem__)) for group in nx.connected_components(together))
+
+
+def _limits(running: Iterable[Segment], moves: Sequence[Move]) -> Iterator[Limit]:
+    there = Counter((segment.gpu, segment.profile) for segment in running)
+    alike: dict[tuple[int, Profile], dict[str, tuple[int, ...]]] = defaultdict(lambda: defaultdict(tuple))
+    for index, move in enumerate(moves):
+        alike[move.gpu, move.placement.profile][move.kind] += (index,)
+    for (gpu, profile), own in alike.items():
+        free = profile.max_count - there[gpu, profile.name]
+        if profile.max_count > 1 and free < len(own["create"]):
+            yield Limit(own["create"], own["destroy"], free)
 
 
 def _tick(seconds: Sequence[float]) -> tuple[Fraction, bool]:

@@ -70,10 +70,12 @@ class _DriverSimulation:
         # take away; and those that put off a destruction until the service has ended what blocks creations.
         self._starved: dict[str, dict[int, int]] = defaultdict(dict)
         self._deferred: dict[str, set[int]] = defaultdict(set)
+        self._limit = {index: limit for limit in problem.limits for index in limit.creates}
         self._unblocks: dict[int, list[int]] = defaultdict(list)
         for gpu in gpus:
             for index in problem.by_gpu[gpu]:
-                for other in problem.moves[index].after:
+                rivals = self._limit[index].destroys if index in self._limit else ()
+                for other in {*problem.moves[index].after, *rivals}:
                     self._unblocks[other].append(index)
         self._left = Counter(self._ending[index] for gpu in gpus for index in problem.by_gpu[gpu])
         self._blocking = Counter(self._ending[index] for index in self._unblocks)
@@ -112,7 +114,7 @@ class _DriverSimulation:
     def _choice(self, gpu: int, *, cleanup: bool) -> int | None:
         """Return the next move of a driver; None if there is none that it may start."""
         moves, pending = self._problem.moves, sorted(self._pending[gpu], key=self._priorities.__getitem__)
-        creations = [i for i in pending if moves[i].kind == "create" and self._destroyed.issuperset(moves[i].after)]
+        creations = [index for index in pending if moves[index].kind == "create" and not self._awaited(index)]
         ends = [index for index in pending if moves[index].ends is not None]
         safe = [index for index in ends if self._safe(index)]
         for index in set(ends) - set(safe):
@@ -187,12 +189,11 @@ class _DriverSimulation:
         """Interrupt a segment, and return the GPUs for which that may change something."""
         moves = self._problem.moves
         left = [index for gpu in self._gpus for index in self._pending[gpu]]
-        choices: list[tuple[tuple[int, int, int], int]] = []
-        for index in left:
-            after = (index,) if moves[index].kind == "switch" else moves[index].after
-            ends = [other for other in after if other not in self._destroyed]
-            if ends:
-                choices.append(((len(ends), -self._urgency(index), self._priorities[index]), ends[0]))
+        choices = [
+            ((len(ends), -self._urgency(index), self._priorities[index]), ends[0])
+            for index in left
+            if (ends := [index] if moves[index].kind == "switch" else self._awaited(index))
+        ]
         # Without a choice only ends are left, of services that get less than they need: small ones first.
         chosen = min(choices)[1] if choices else min(left, key=lambda index: (self._units(index), index))
         return {moves[chosen].gpu} | self._start(chosen)
@@ -213,9 +214,17 @@ class _DriverSimulation:
 
     def _distance(self, index: int) -> int:
         """Return how many instances are in the way of the creation that this destruction comes closest to."""
-        return min(
-            sum(i not in self._destroyed for i in self._problem.moves[other].after) for other in self._unblocks[index]
-        )
+        return min(len(self._awaited(other)) for other in self._unblocks[index])
+
+    def _awaited(self, index: int) -> list[int]:
+        """Return the destructions that a creation waits for: those on its slices, else one that makes room for it."""
+        after = [other for other in self._problem.moves[index].after if other not in self._destroyed]
+        limit = self._limit.get(index)
+        if after or limit is None:
+            return after
+        begun = sum(other not in self._pending[self._problem.moves[other].gpu] for other in limit.creates)
+        left = [other for other in limit.destroys if other not in self._destroyed]
+        return [] if begun < limit.free + len(limit.destroys) - len(left) else left[:1]
 
     def _urgency(self, index: int) -> int:
         """Return how many segments may end once this one has begun."""

@@ -2,7 +2,8 @@
 
 Every move has a rank. For each service that can lack throughput, literals say which of the moves that end or begin its
 segments comes before which; after an end, what has not ended yet and what has begun must be enough, or the segment
-counts as interrupted. A creation comes after the destructions that free its slices. Ranks are whole numbers, so a cycle
+counts as interrupted. A creation comes after the destructions that free its slices, or make room for one more of its
+profile. Ranks are whole numbers, so a cycle
 of literals is impossible, and conversely every order of the moves is a solution: the model misses none.
 
 Whether a segment is interrupted depends on the order only, and every order can be followed in time. Hence there are two
@@ -21,6 +22,8 @@ from mig_opt.method.control import Limits
 from mig_opt.models.solvers import cpsat
 from mig_opt.models.solvers.backend import Request
 from mig_opt.serving.change_problem import ChangeProblem, Timetable
+
+_Moment = Callable[[int], cp_model.LinearExprT]
 
 
 def literals(problem: ChangeProblem, gpus: Sequence[int]) -> int:
@@ -46,9 +49,19 @@ class _Model:
         for index in self.moves:
             for other in problem.moves[index].after:
                 self.model.add(self._rank[other] < self._rank[index])
+        # Of a creation and a destruction with the same rank any may be first.
+        self._limit(lambda index: 2 * self._rank[index], lambda index: 2 * self._rank[index] + 1)
         for service, need in problem.needs.items():
             if any(index in self._rank for index in need.ending):
                 self._watch(service)
+
+    def _limit(self, begin: _Moment, end: _Moment) -> None:
+        """Keep limits of instances, which exist from the begin of their creation to the end of their destruction."""
+        for limit in self.problem.limits:
+            if limit.creates[0] in self._rank:
+                times = [*map(begin, limit.creates), *map(end, limit.destroys)]
+                changes = [1] * len(limit.creates) + [-1] * len(limit.destroys)
+                self.model.add_reservoir_constraint(times, changes, -len(limit.destroys), limit.free)
 
     def _watch(self, service: str) -> None:
         """Say which ends of a service's segments are interruptions."""
@@ -120,6 +133,7 @@ class _TimedModel(_Model):
                 for other in problem.moves[index].after:
                     model.add(self._begins(other) + problem.moves[other].ticks <= begin)
             model.add_no_overlap(intervals)
+        self._limit(self._begins, lambda index: self._begins(index) + problem.moves[index].ticks)
         model.add(self.interruptions <= plan.interruptions)
         model.minimize(self._duration)
 

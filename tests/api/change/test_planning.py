@@ -3,6 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise, permutations, product
 from random import Random
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from mig_opt import Deployment, InputError, OperationCosts, Segment, align, deploy, get_gpu, load, plan_change
 from mig_opt.api.change.greedy import greedy
+from mig_opt.gpu.model import KNOWN
 from mig_opt.serving.change_plan import ChangePlan, needs_during, operation_costs
 from mig_opt.serving.change_problem import ChangeProblem, Timetable
 from mig_opt.serving.demand import Demand, GpuPool, Service
@@ -143,6 +145,15 @@ def test_wrong_arguments_are_refused() -> None:
     paths = refused(plan_change, good, good, operations=wrong)
     assert paths == [f"operations.{path}" for path in ("A31", "A30.create", "A30.destroy", "H100")]
     refused(plan_change(good, good).plan.state_after, 1, match="steps: must be from 0 to 0, is 1")
+
+
+def test_no_profile_is_there_more_often_than_it_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    small, *others = A30.profiles
+    monkeypatch.setitem(KNOWN, "own", replace(A30, name="OWN", profiles=(replace(small, max_count=2), *others)))
+    both = ((on(0, small.name, one), on(0, small.name, two)) for one, two in ((0, 1), (2, 3)))
+    plan = planned(*(Deployment(("OWN",), segments) for segments in both))
+    assert [(step.kind, step.start) for step in plan.steps[1::2]] == [("create", 2), ("create", 3)]
+    assert (len(plan.interrupted), plan.proven) == (2, ("interruptions", "duration"))
 
 
 def test_ctrl_c_keeps_the_best_plan(monkeypatch: pytest.MonkeyPatch) -> None:
