@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from mig_opt.errors import Problem, raise_any
 from mig_opt.operations.rollout.layouts import addresses, hosts_of, segment_problems
@@ -24,8 +25,8 @@ FIRST_PORT = 8000
 """Port of the first service; those of servers begin behind :data:`MOST_SERVICES`."""
 MOST_SERVICES = 1000
 """Services that have a port each."""
-_PORTS_OF_GPU, _PORTS = 24, 3
-"""Ports for the servers on a GPU, at up to eight start slices, and for each: HTTP, gRPC, metrics."""
+_LEAST_STARTS, _PORTS = 8, 3
+"""Start slices of a GPU for which there are ports, also if it has fewer, and ports for each: HTTP, gRPC, metrics."""
 _MOST_WEIGHT = 256
 """Greatest weight of a server that HAProxy knows."""
 
@@ -139,19 +140,23 @@ def servers_of(
     check_deployments(deployment=deployment)
     if not problems:
         problems = [*unserved_problems(demand, deployment), *_name_problems(demand)]
-    problems += [*segment_problems(deployment), *_port_problems(port, deployment)]
-    raise_any(problems)
+    wrong = list(segment_problems(deployment))
+    gpus = () if wrong else range(len(deployment.gpus))
+    starts = [sorted({place.start for place in deployment.model(gpu).placements("all")}) for gpu in gpus]
+    ports = [_PORTS * max(len(own), _LEAST_STARTS) for own in starts]
+    raise_any([*problems, *(wrong or _port_problems(port, ports))])
     places, rule = addresses(len(deployment.gpus), devices, deployment.devices), batching or SERVERS["triton"][1]
-    within = {gpu: at for gpus in hosts_of(places).values() for at, gpu in enumerate(gpus)}
+    firsts: dict[int, int] = {}
+    for own in hosts_of(places).values():
+        firsts |= dict(zip(own, accumulate((ports[gpu] for gpu in own), initial=port + MOST_SERVICES), strict=False))
     services = {service.name: service for service in demand.services}
 
     def server_of(segment: Segment) -> InferenceServer:
         service = services[segment.service]
         point = Point(1, segment.batch, segment.processes, segment.throughput, segment.latency)
-        starts = sorted({placement.start for placement in deployment.model(segment.gpu).placements("all")})
         known = (one.throughput for table in demand.tables if table.model == service.model for one in table.points)
         weight = round(_MOST_WEIGHT * segment.throughput / max(segment.throughput, *known))
-        first = port + MOST_SERVICES + _PORTS_OF_GPU * within[segment.gpu] + _PORTS * starts.index(segment.start)
+        first = firsts[segment.gpu] + _PORTS * starts[segment.gpu].index(segment.start)
         name, host = server_name(segment), places[segment.gpu].host.rpartition("@")[2]  # without the user of ssh
         delay, continuous = worker_at(point, service.slo, rule).wait, is_continuous(demand, service)
         return InferenceServer(name, segment, service.model, host, first, max(weight, 1), delay, continuous)
@@ -176,10 +181,10 @@ def _name_problems(demand: Demand) -> Iterator[Problem]:
         yield Problem("services", message)
 
 
-def _port_problems(port: object, deployment: Deployment) -> Iterator[Problem]:
-    most = 65_535 - MOST_SERVICES - _PORTS_OF_GPU * len(deployment.gpus)
+def _port_problems(port: object, ports: Sequence[int]) -> Iterator[Problem]:
+    most = 65_535 - MOST_SERVICES - sum(ports)
     if most < 1024:
-        message = f"are {len(deployment.gpus)}, more than there are ports for; export those of each machine alone"
+        message = f"are {len(ports)}, more than there are ports for; export those of each machine alone"
         yield Problem("gpus", message)
     else:
         yield from wrong_integer("port", port, 1024, most)
