@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
 
 from mig_opt._version import __version__
 from mig_opt.errors import Problem, raise_any
@@ -138,8 +139,9 @@ def mig_parted_config(
     named: list[tuple[str, tuple[MigPartedEntry, ...]]] = []
     numbers: dict[str, int] = {}
     for host, gpus in hosts_of(places).items():
-        kinds = {deployment.model(gpu).name.removesuffix(WITHOUT_MIG).lower() for gpu in gpus}
-        base = f"{name}-{kinds.pop() if len(kinds) == 1 else 'mixed'}"
+        kinds = {deployment.model(gpu).name.removesuffix(WITHOUT_MIG) for gpu in gpus}
+        # The name is the value of a label of the node, with a number behind it.
+        base = f"{name}-{label_of(kinds.pop(), 24) if len(kinds) == 1 else 'mixed'}"
         alike: dict[tuple[bool, tuple[tuple[str, int], ...]], list[int]] = {}
         for gpu in gpus:
             mig = deployment.model(gpu).mig
@@ -227,6 +229,18 @@ def may_get_stuck(rest: tuple[Profile, ...], held: int = 0) -> bool:
     masks = [((1 << profile.memory_slices) - 1) << start for start in profile.starts]
     free = [mask for mask in masks if not mask & held]
     return not free or any(may_get_stuck(rest[1:], held | mask) for mask in free)
+
+
+def label_of(text: str, most: int = 63) -> str:
+    """Return a text as the value of a label: one that is too long is told from others by a hash at its end.
+
+    Examples
+    --------
+    >>> label_of("A100-80GB 1g.10gb+me"), label_of("seventy characters", 15)
+    ('a100-80gb-1g-10gb-me', 'sevent-0d8a1d8b')
+    """
+    found = re.sub("[^a-z0-9]+", "-", text.lower()).strip("-")
+    return found if len(found) <= most else f"{found[: most - 9]}-{sha256(text.encode()).hexdigest()[:8]}"
 
 
 def resource_name(profile: Profile) -> str:

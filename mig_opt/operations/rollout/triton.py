@@ -17,7 +17,7 @@ from typing import Any
 from mig_opt.errors import InputError, Problem, nearest, raise_any
 from mig_opt.files.documents import read_text
 from mig_opt.operations.rollout.changes import change_script
-from mig_opt.operations.rollout.kubernetes import kubernetes_resources, resource_name
+from mig_opt.operations.rollout.kubernetes import kubernetes_resources, label_of, resource_name
 from mig_opt.operations.rollout.nvidia_smi import deployment_script
 from mig_opt.operations.rollout.servers import FIRST_PORT, InferenceServer, servers_of
 from mig_opt.operations.rollout.shell import batch_and_processes, comment, functions_of, head, remarks
@@ -272,10 +272,9 @@ def kubernetes_manifests(
     configs = model_configs(servers, None if models is None else Path(models))
     alike: dict[str, list[InferenceServer]] = {}
     for server in servers:
-        segment, what = server.segment, f"{server.segment.batch}x{server.segment.processes}"
-        kind = f"{deployment.model(segment.gpu).name}-{segment.profile}".lower()
-        name = f"{segment.service}-{re.sub('[^a-z0-9]+', '-', kind)}-{what}"
-        alike.setdefault(name, []).append(server)
+        segment, kind = server.segment, deployment.model(server.segment.gpu).name
+        what = label_of(f"{kind}-{segment.profile}-{segment.batch}x{segment.processes}")
+        alike.setdefault(f"{segment.service}-{what}", []).append(server)
     documents: list[dict[str, Any]] = []
     for name, own in alike.items():
         metadata = {"name": name, "labels": _labels(own[0].segment.service)}
@@ -314,7 +313,6 @@ def _labels(service: str) -> dict[str, str]:
 
 def _deployment(name: str, deployment: Deployment, servers: Sequence[InferenceServer], image: str) -> dict[str, Any]:
     segment, model = servers[0].segment, shlex.quote(servers[0].model)
-    # A label has at most 63 characters.
     labels = {**_labels(segment.service), "mig-opt/segments": name.removeprefix(f"{segment.service}-")}
     resource = resource_name(deployment.model(segment.gpu).profile(segment.profile))
     # The model is linked beside its configuration, which comes from the plan.

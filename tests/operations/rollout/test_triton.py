@@ -18,6 +18,8 @@ from triton_servers import Servers, servers, triton_or_skip
 from bench.serving.tritons import write_models
 from mig_opt import Batching, Demand, Deployment, GpuPool, Point, ProfileTable, Segment, Service, get_gpu, plan_change
 from mig_opt.files.documents import write_folder
+from mig_opt.gpu.model import KNOWN
+from mig_opt.operations.rollout.kubernetes import mig_parted_config
 from mig_opt.operations.rollout.servers import haproxy_config, servers_of
 from mig_opt.operations.rollout.triton import kubernetes_manifests, triton_files
 
@@ -111,15 +113,19 @@ def test_all_that_cannot_be_served_is_told_at_once():
     assert port == "port: must be from 1024 to 64511, is 80"
 
 
-def test_a_server_that_stays_keeps_name_and_ports():
+def test_a_server_that_stays_keeps_name_and_ports(monkeypatch):
     before = {one.name: one.port for one in servers_of(DEMAND, DEPLOYMENT)}
     more = Segment("chat", 1, "1g.6gb", 3, 4, 2, 100.0, 0.08)
     after = {one.name: one.port for one in servers_of(DEMAND, Deployment(("A30", "A30"), (LARGE, more, SMALL)))}
     assert after == before | {"chat-1-1g.6gb-3-4x2": 9033}
     # The fourth start slice of the first GPU is its tenth memory slice; three ports for each.
     high, low = Segment("chat", 0, "1g.24gb", 9, 4, 1, 80.0, 0.05), Segment("search", 1, "1g.5gb", 1, 4, 1, 80.0, 0.05)
-    mixed = servers_of(DEMAND, Deployment(("RTX-PRO-6000-96GB", "A100"), (high, low)))
-    assert [one.port for one in mixed] == [9009, 9027]
+    small = dataclasses.replace(GPU.profiles[0], starts=tuple(range(9)), max_count=9)
+    profiles = (small, *GPU.profiles[1:])
+    monkeypatch.setitem(KNOWN, "wide", dataclasses.replace(GPU, name="WIDE", memory_slices=9, profiles=profiles))
+    last, other = dataclasses.replace(SMALL, gpu=2, start=8), dataclasses.replace(SMALL, gpu=3)
+    mixed = servers_of(DEMAND, Deployment(("RTX-PRO-6000-96GB", "A100", "WIDE", "A30"), (high, low, last, other)))
+    assert [one.port for one in mixed] == [9009, 9027, 9072, 9075]
 
 
 def test_a_server_on_another_machine_is_reached_there():
@@ -162,15 +168,18 @@ def test_manifests_are_what_kubernetes_takes(version):
     assert not selector.items() <= documents[3]["spec"]["template"]["metadata"]["labels"].items()
 
 
-def test_labels_are_not_longer_than_kubernetes_allows():
-    gpu, name = get_gpu("RTX-PRO-6000"), "a" * 32
+def test_labels_are_not_longer_than_kubernetes_allows(monkeypatch):
+    gpu, name = dataclasses.replace(get_gpu("RTX-PRO-6000"), name="(R) " + "long name " * 6), "a" * 32
+    monkeypatch.setitem(KNOWN, gpu.name.casefold(), gpu)
     longest = max(gpu.profiles, key=lambda profile: len(profile.name))
     point = Point(longest.compute_slices, 128, 8, 300.0, 0.05)
     demand = Demand((Service(name, 2.0, 50.0),), (ProfileTable(name, gpu.name, (point,)),), (GpuPool(gpu),))
     segment = Segment(name, 0, longest.name, 0, 128, 8, 300.0, 0.05)
-    documents = list(yaml.safe_load_all(kubernetes_manifests(Deployment((gpu.name,), (segment,)), demand)))
+    deployment = Deployment((gpu.name,) * 2, (segment,))
+    documents = list(yaml.safe_load_all(kubernetes_manifests(deployment, demand)))
     labels = documents[1]["spec"]["template"]["metadata"]["labels"]
-    assert max(map(len, labels.values())) <= 63
+    parted = mig_parted_config(deployment, devices=["a/0", "b/0"], name=name).configs
+    assert all(re.fullmatch("[a-z0-9][a-z0-9-]{0,61}[a-z0-9]", label) for label in (*labels.values(), *parted))
     assert documents[1]["spec"]["selector"]["matchLabels"].items() <= labels.items()
 
 
