@@ -10,7 +10,7 @@
  *     profile ENUM ID SLICES MEMORY MAX SM MIB CREATE DESTROY STARTS NAME
  *     gi ID PROFILE START UNTIL (0: exists; otherwise destroyed, but shown until that second)
  *     ci GI ID PROFILE UUID
- *     process GI CI PID BYTES
+ *     process GI CI PID BYTES (0: of graphics)
  *     fault NAME TIMES SECONDS (TIMES -1: always)
  *
  * What stands below a gpu belongs to it; GPUs are numbered in the order of the file. Several processes may use the file
@@ -519,12 +519,13 @@ int nvmlComputeInstanceGetInfo_v2(void *instance, void *info) {
   to->id = c->id, to->profile = c->profile, to->place = (struct placement){0, SIZES[c->profile]};
   LEAVE(OK);
 }
-int nvmlDeviceGetComputeRunningProcesses_v3(void *device, uint *count, void *info) {
+static int running(void *device, uint *count, void *info, int graphics) {
   struct { uint pid; u64 bytes; uint gi, ci; } *to = info;
   GPU(device);
   uint found = 0;
   for (int k = 0; k < g->n_processes; k++) {
     struct process *p = &g->processes[k];
+    if (graphics != !p->bytes) continue;
     if (H->kind == 'M' && (p->gi != H->gi || p->ci != H->ci)) continue;
     if (found < *count && to) to[found].pid = p->pid, to[found].bytes = p->bytes, to[found].gi = p->gi, to[found].ci = p->ci;
     found++;
@@ -533,3 +534,5 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void *device, uint *count, void *inf
   *count = found;
   LEAVE(small ? TOO_SMALL : OK);
 }
+int nvmlDeviceGetComputeRunningProcesses_v3(void *device, uint *count, void *info) { return running(device, count, info, 0); }
+int nvmlDeviceGetGraphicsRunningProcesses_v3(void *device, uint *count, void *info) { return running(device, count, info, 1); }

@@ -168,8 +168,8 @@ class Machine:
         with self._locked() as lines:
             lines[:] = [line for line in lines if line.split(" ")[0] not in {"gi", "ci", "process"}]
 
-    def add(self, gpu: int, profile: str, start: int, *, compute: bool = True, pid: int | None = None) -> str:
-        """Let somebody else have an instance, with a process on it if a number is given; return its UUID."""
+    def add(self, gpu: int, profile: str, start: int, *, compute: bool = True, pid: int = 0, mib: int = 1) -> str:
+        """Let somebody else have an instance, with a process of so many MiB (0: of graphics) on it; return its UUID."""
         with self._locked() as lines:
             begin, end = self._block(lines, gpu)
             numbers = {int(line.split()[1]) for line in lines[begin:end] if line.startswith("gi ")}
@@ -182,8 +182,8 @@ class Machine:
             if compute:
                 kind = [1, 2, 3, 4, 7].index(int(slices))
                 there.append(f"ci {number} 0 {kind} {uuid}")
-            if pid is not None:
-                there.append(f"process {number} 0 {pid} 1048576")
+            if pid:
+                there.append(f"process {number} 0 {pid} {mib << 20}")
             lines[end:end] = there
         return uuid if compute else ""
 

@@ -58,7 +58,7 @@ class MigInstance:
     size: int  # number of memory slices
     uuid: str = ""  # of the MIG device, for CUDA_VISIBLE_DEVICES; empty unless there is just one compute instance
     computes: int = 1  # number of compute instances
-    processes: tuple[int, ...] | None = ()  # process numbers of what computes on it; None if the driver does not tell
+    processes: tuple[int, ...] | None = ()  # process numbers of what runs on it; None if the driver does not tell
 
     @classmethod
     def whole(cls, gpu: str, placement: Placement) -> MigInstance:

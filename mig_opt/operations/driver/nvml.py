@@ -7,7 +7,6 @@ number of a profile is asked for: it is not its place in NVML's list.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from ctypes import byref, c_uint
@@ -169,13 +168,16 @@ class Nvml:
         nvml = self._nvml
         info = nvml.nvmlGpuInstanceGetInfo(handle)
         uuids: list[str] = []
-        running: list[list[int]] = []
+        running: list[set[int]] = []
         for compute in self._computes(handle):
             device = nvml.nvmlComputeInstanceGetInfo(compute).device
             uuids.append(nvml.nvmlDeviceGetUUID(device))
             with contextlib.suppress(nvml.NVMLError):
-                running.append([process.pid for process in nvml.nvmlDeviceGetComputeRunningProcesses(device)])
-        processes = tuple(sorted(itertools.chain(*running))) if len(running) == len(uuids) else None
+                there = {process.pid for process in nvml.nvmlDeviceGetComputeRunningProcesses(device)}
+                with contextlib.suppress(nvml.NVMLError_NotSupported, nvml.NVMLError_FunctionNotFound):
+                    there |= {process.pid for process in nvml.nvmlDeviceGetGraphicsRunningProcesses(device)}
+                running.append(there)
+        processes = tuple(sorted(set().union(*running))) if len(running) == len(uuids) else None
         place, uuid = info.placement, uuids[0] if len(uuids) == 1 else ""
         return MigInstance(gpu, info.id, name, place.start, place.size, uuid, len(uuids), processes)
 

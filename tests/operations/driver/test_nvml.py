@@ -105,8 +105,9 @@ def test_mig_mode(machine, driver, current, pending, remedy):
         assert error.value.cause == "no mig"
 
 
-def test_an_instance_of_somebody_else_is_left_alone_and_named(machine, driver):
-    uuid = machine.add(1, "2g.10gb", 2, pid=4711)
+@pytest.mark.parametrize("mib", [1, 0])
+def test_an_instance_of_somebody_else_is_left_alone_and_named(machine, driver, mib):
+    uuid = machine.add(1, "2g.10gb", 2, pid=4711, mib=mib)
     with pytest.raises(DriverError) as error:
         driver.create(GPU, A100.placement("3g.20gb", 0))
     assert error.value.cause == "in the way"

@@ -36,7 +36,7 @@ def check(seed: int, folder: Path) -> str:
         for gpu in range(batch.gpus):
             places = free_places(batch, schedule, gpu)
             if places and rng.random() < 0.7:
-                foreign.add(machine.add(gpu, *rng.choice(places), pid=rng.choice([None, 4711])))
+                foreign.add(machine.add(gpu, *rng.choice(places), pid=rng.choice([0, 4711])))
         initial = {machine.add(live.gpu, live.profile, live.start) for live in batch.initial}
         random_faults(machine, batch.gpus, rng)
         seconds = true_times(batch, rng, 0.3, 2.5)
