@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -288,7 +288,7 @@ class Journal:
                 begun[event.task, event.attempt] = event.time
             elif event.kind == "ran" and event.task is not None:
                 begin = self._since(begun[event.task, event.attempt])
-                # The clock of files is a little behind, and no run takes no time.
+                # The clock of tries has ticks, and no run takes no time.
                 end = round(max(begin + 10**-_DIGITS, self._since(event.time)), _DIGITS)
                 run = MeasuredRun(event.task, self.instance_of[event.task], begin, end, event.code or 0)
                 found[event.task] = run
@@ -370,11 +370,14 @@ class Journal:
         return self._size(instance)[1]
 
     def measured_batch(self) -> Batch:
-        """Return the batch with the times and operation costs that were measured, for the next plan."""
-        return self._batch(self.costs())
+        """Return the batch with the times and operation costs that were measured, for the next plan.
 
-    def _batch(self, costs: OperationCosts) -> Batch:
-        spans = ((run.task, *self._size(run.instance), round(run.end - run.begin, _DIGITS)) for run in self.runs())
+        Tasks that have failed keep their times.
+        """
+        return self._batch(self.costs(), [run for run in self.runs() if not run.code])
+
+    def _batch(self, costs: OperationCosts, runs: Iterable[MeasuredRun]) -> Batch:
+        spans = ((run.task, *self._size(run.instance), round(run.end - run.begin, _DIGITS)) for run in runs)
         measured = {task: (name, {size: span}) for task, name, size, span in spans}
         tasks = []
         for task in self.batch.tasks:
@@ -406,7 +409,7 @@ class Journal:
         runs.sort(key=lambda run: run.begin)
         operations.sort(key=lambda operation: operation.begin)
         initial = [dataclasses.replace(live, free=min(live.free, self._first(live))) for live in self.batch.initial]
-        return self._batch(costs).replace(initial=tuple(initial)), Schedule(tuple(runs), tuple(operations))
+        return self._batch(costs, self.runs()).replace(initial=tuple(initial)), Schedule(tuple(runs), tuple(operations))
 
     def _first(self, live: LiveInstance) -> float:
         """Return the second from which an instance of the initial state was in use; infinity if it never was."""

@@ -34,6 +34,7 @@ class Killed(BaseException):
 @dataclass
 class Attempt:
     task: str
+    begin: float
     end: float
     code: int | None
     counted: bool = False
@@ -129,6 +130,7 @@ class Simulated(Machines):
         self._operations: list[tuple[float, int, Any, Exception | None]] = []
         self._watched: dict[str, str] = {}
         self._planned: list[Done] = []
+        self._shift = 0.0
 
     def now(self) -> float:
         return self.world.now
@@ -161,7 +163,7 @@ class Simulated(Machines):
         seconds = world.seconds[task]
         if not isinstance(seconds, float):
             seconds = seconds[int(environment["MIG_OPT_PROFILE"].partition("g")[0])]
-        world.attempts[name] = Attempt(task, world.now + seconds, world.codes.get(task, 0))
+        world.attempts[name] = Attempt(task, world.now, world.now + seconds, world.codes.get(task, 0))
         self._watched[name] = task
         world.point()
 
@@ -171,8 +173,8 @@ class Simulated(Machines):
     def outcome(self, name: str) -> Outcome | None:
         attempt = self.world.attempts.get(name)
         if attempt is None:
-            return Outcome(self.world.now, None)
-        return None if attempt.end > self.world.now else Outcome(attempt.end, attempt.code)
+            return Outcome(0.0, None)
+        return None if attempt.end > self.world.now else Outcome(attempt.end - attempt.begin, attempt.code)
 
     def next(self, until: float | None) -> Done | None:
         world = self.world

@@ -25,13 +25,17 @@ from typing import Any
 from mig_opt.batch.batch import Batch
 from mig_opt.errors import InputError, Problem
 
-_KEEPER = 'echo "$$" >&0; "$@" </dev/null; echo "$?" >&0'
+_KEEPER = (
+    'read -r MIG_OPT_UP MIG_OPT_IDLE </proc/uptime; echo "$$ $MIG_OPT_UP" >&0; "$@" </dev/null; MIG_OPT_CODE=$?; '
+    'read -r MIG_OPT_UP MIG_OPT_IDLE </proc/uptime; echo "$MIG_OPT_CODE $MIG_OPT_UP" >&0'
+)
 """A shell that keeps a program, and notes its exit code once it has ended in the file that is its standard input.
 
-It starts no other program to do so, and makes no file: on a busy disk that takes milliseconds, which would be measured
-as time of the task. The file is open already, since the user of the program may not enter its folder."""
+It notes begin and end, too, by the clock of the machine that nobody sets. It starts no other program to do so, and
+makes no file: on a busy disk that takes milliseconds, which would be measured as time of the task. The file is open
+already, since the user of the program may not enter its folder."""
 
-_ROOM = b" " * 32
+_ROOM = b" " * 48
 """Contents of that file at first, so that on a disk that fills up meanwhile there is still room for the exit code."""
 
 _STATE = "state"
@@ -48,14 +52,14 @@ failed, and the process that waits for it is next."""
 
 _GRACE = 1.0  # seconds after which nothing is left of a group of processes that is killed
 _POLL = 0.05  # seconds between looks at a try that was started by a process that is no more
-_TICK = 0.01  # seconds by which the clock of files may be behind that of programs, which is a tick of the kernel
+_TICK = 0.01  # seconds to which the keeper's clock is told
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The end of a try."""
 
-    time: float  # seconds since 1970
+    seconds: float  # that it took; 0 if it died without an exit code
     code: int | None  # exit code; None if it died without one, or by a signal from outside
 
 
@@ -140,12 +144,12 @@ class Attempts:
         alive = self._alive(name)
         lines = self._lines(name)
         if len(lines) > 1:
-            code = int(lines[1])
-            return Outcome(self._path(name).stat().st_mtime, None if code in _KILLED else code)
-        return None if alive else Outcome(time.time(), None)
+            (_, begun), (code, ended) = map(str.split, lines)
+            return Outcome(float(ended) - float(begun), None if int(code) in _KILLED else int(code))
+        return None if alive else Outcome(0.0, None)
 
     def _lines(self, name: str) -> list[str]:
-        """Return what a try has noted so far: the number of its group of processes, and its exit code."""
+        """Return what a try has noted so far: the number of its group of processes, its exit code, and when."""
         with contextlib.suppress(FileNotFoundError):  # of the last line not all has been written
             return self._path(name).read_text(encoding="ascii").split("\n")[:-1]
         return []
@@ -158,17 +162,22 @@ class Attempts:
             return True
         return False
 
-    def wait(self, name: str, process: subprocess.Popen[bytes] | None = None) -> Outcome:
-        """Wait for the end of a try; ``process`` is what :meth:`begin` has returned, if this process has begun it."""
-        ended = 0.0
+    def wait(self, name: str, process: subprocess.Popen[bytes] | None = None, begun: float = 0.0) -> Outcome:
+        """Wait for the end of a try.
+
+        If this process has begun it, ``process`` is what :meth:`begin` has returned, and ``begun`` when, by its clock.
+        """
+        lasted = None
         if process is not None:
             process.wait()
-            ended = time.time()
+            lasted = time.monotonic() - begun
         while (outcome := self.outcome(name)) is None:
             time.sleep(_POLL)
         if outcome.code != 0:
             time.sleep(_AFTERMATH_S)
-        return Outcome(max(outcome.time, min(ended, outcome.time + _TICK)), outcome.code)
+        # This process knows it better than to the tick, unless it stood still meanwhile.
+        least, most = outcome.seconds - _TICK, outcome.seconds + _TICK
+        return outcome if lasted is None else Outcome(min(max(lasted, least), most), outcome.code)
 
     def stop(self, name: str, patience: float = 5.0) -> None:
         """End a try with all processes of its group, politely at first; what has left the group goes on."""
@@ -179,7 +188,7 @@ class Attempts:
                 return
             if late > 0 or not told:  # many take a second request for impatience
                 with contextlib.suppress(OSError, IndexError):
-                    os.killpg(int(self._lines(name)[0]), signal.SIGKILL if late > 0 else signal.SIGTERM)
+                    os.killpg(int(self._lines(name)[0].split()[0]), signal.SIGKILL if late > 0 else signal.SIGTERM)
                     told = True
             time.sleep(_POLL)
 

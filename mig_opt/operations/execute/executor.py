@@ -66,10 +66,10 @@ class Replanner:
         """Return the seconds that a task was to take on an instance."""
         return self._tasks[task].time_on(lane.placement.profile) or math.inf
 
-    def ended(self, lane: Lane, task: str, time: float) -> None:
-        """Compare the time that a task has taken, until a second, with what was planned."""
+    def ended(self, lane: Lane, task: str, seconds: float) -> None:
+        """Compare the seconds that a task has taken with what was planned."""
         planned = self._planned(lane, task)
-        self._deviated = self._deviated or abs(time - lane.since - planned) > self._share * planned
+        self._deviated = self._deviated or abs(seconds - planned) > self._share * planned
 
     def consider(self, machines: Machines, until: float | None) -> float | None:
         """Begin to plan anew if there is reason; return the second until which there is nothing to do but wait."""
@@ -145,6 +145,7 @@ class Executor:
         self._uuids, self._driver = self._journal.gpus, machines.driver
         self._busy: set[int] = set()  # GPUs whose driver has something to do
         self._lanes = lanes_of(self._journal)
+        machines.not_before(max((event.time for event in self._journal.events), default=0.0))
         self._replanner = None if self._journal.replan is None else Replanner(self._journal, self._lanes, planner)
 
     def _note(
@@ -216,15 +217,18 @@ class Executor:
 
     def _note_end(self, index: int, outcome: Outcome | None, text: str = "") -> None:
         """Note the end of the try that runs on an instance; without an exit code it has died."""
-        task = self._lanes[index].running
+        lane = self._lanes[index]
+        task = lane.running
         assert task is not None
-        attempt = self._lanes[index].attempts[task]
+        attempt = lane.attempts[task]
         if self._replanner is not None and outcome is not None:
-            self._replanner.ended(self._lanes[index], task, outcome.time)
+            self._replanner.ended(lane, task, outcome.seconds)
         if outcome is None or outcome.code is None:
             self._note("died", index, task=task, attempt=attempt, text=text)
         else:
-            self._note("ran", index, outcome.time, task=task, attempt=attempt, code=outcome.code)
+            ended = lane.since + outcome.seconds
+            self._machines.not_before(ended)
+            self._note("ran", index, ended, task=task, attempt=attempt, code=outcome.code)
 
     def undo(self) -> list[str]:
         """End tasks that run, destroy what the execution has made, and nothing else; return why some is still there."""
@@ -375,8 +379,8 @@ class Executor:
             raise done.error
         elif done.task is not None:
             at = self._journal.instance_of[done.task]
-            last = self._lanes[at].attempts[done.task] >= _MOST_TRIES
-            self._note_end(at, Outcome(done.time, _DIED if last and done.value.code is None else done.value.code))
+            last = self._lanes[at].attempts[done.task] >= _MOST_TRIES and done.value.code is None
+            self._note_end(at, Outcome(done.time - self._lanes[at].since, _DIED) if last else done.value)
         elif index is None and self._replanner is not None:
             found = self._replanner.accepted(done.value, done.time)
             if found is not None and self._possible(found[0]):

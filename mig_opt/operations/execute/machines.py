@@ -27,7 +27,7 @@ from mig_opt.gpu.model import Placement
 from mig_opt.operations.driver.instances import Patience
 from mig_opt.operations.driver.nvml import Nvml
 from mig_opt.operations.driver.surroundings import owner_of_partitions, slurm_in_the_way
-from mig_opt.operations.execute.attempts import Attempts, Outcome, account_of
+from mig_opt.operations.execute.attempts import Attempts, account_of
 from mig_opt.operations.rollout.layouts import address_of, addresses
 from mig_opt.operations.rollout.shell import name_problems
 from mig_opt.validation import validate
@@ -37,7 +37,7 @@ T = TypeVar("T")
 Observer = Callable[[Journal, Event], object]
 """Is told each event, after it has been noted."""
 
-_LONGEST_WAIT_S = 60.0  # seconds after which the clock is looked at again, since it may have been set meanwhile
+_LONGEST_WAIT_S = 60.0  # seconds that are waited at once: what is planned may be for the end of time
 ELSEWHERE = "is on {}, which is another machine: carry the plan out by --engine, or in parts (--split)"
 
 
@@ -65,6 +65,7 @@ class Machines(contextlib.ExitStack):
         self._patience = patience or Patience()
         self.tries = Attempts(folder, Path(working), account)
         self._done: queue.Queue[Done] = queue.Queue()
+        self._shift = time.time() - time.monotonic()
 
     @cached_property
     def driver(self) -> Nvml:
@@ -72,25 +73,29 @@ class Machines(contextlib.ExitStack):
         return self.enter_context(Nvml(self._patience))
 
     def now(self) -> float:
-        """Return seconds since 1970."""
-        return time.time()
+        """Return seconds since 1970, as the clock was when this began: it may be set meanwhile."""
+        return self._shift + time.monotonic()
+
+    def not_before(self, moment: float) -> None:
+        """Let it be no earlier than a second of which a journal tells: the clock may have been set back since."""
+        self._shift += max(moment - self.now(), 0.0)
 
     def begin(self, task: str, name: str, command: Sequence[str], environment: Mapping[str, str]) -> None:
         """Start a try, whose files have a name, at a task; a DriverError says why the machine refuses to."""
+        begun = time.monotonic()
         try:
             process = self.tries.begin(name, command, environment)
         except OSError as error:
             reason = f"task {task!r} cannot be started: {error.strerror}; mend that, and then go on"
             raise DriverError("start", reason) from error
-        self.later(lambda: self.tries.wait(name, process), task=task)
+        self.later(lambda: self.tries.wait(name, process, begun), task=task)
 
     def later(self, act: Callable[[], Any], *, instance: int | None = None, task: str | None = None) -> None:
         """Have something done beside everything else, and its end told, as that of an instance or a task if it is."""
 
         def ended(answer: Future[Any]) -> None:
             error = answer.exception()
-            value = None if error else answer.result()
-            self._done.put(Done(instance, task, value.time if isinstance(value, Outcome) else self.now(), value, error))
+            self._done.put(Done(instance, task, self.now(), None if error else answer.result(), error))
 
         in_background(act).add_done_callback(ended)
 

@@ -64,6 +64,7 @@ def test_the_schedule_as_it_was(path):
     assert journal.costs().create == {1: 0.11, 2: 0.2, 4: 0.2}
     assert journal.costs().destroy == {1: 0.1, 2: 0.1, 4: 0.15}
     assert journal.measured_batch().tasks[1].times == {1: 5.0, 2: 3.5}
+    assert journal.measured_batch().tasks[2] == tiny.BATCH.tasks[2]  # which has failed
 
 
 @pytest.mark.parametrize("line", [2, 4, 6, 13])

@@ -193,8 +193,10 @@ def test_clocks_may_be_set(machine, journal, tmp_path, monkeypatch):
     monkeypatch.setattr(machines, "_LONGEST_WAIT_S", 0.01)
     assert machines.Machines(tmp_path, ".", None).next(1e12) is None
     back = iter(range(2_000_000_000, 0, -1))
-    monkeypatch.setattr(machines.Machines, "now", lambda _: next(back))
-    assert run_schedule(BATCH, PLAN, note(tmp_path), journal=journal).document()["complete"]
+    monkeypatch.setattr(time, "time", lambda: next(back))
+    found = run_schedule(BATCH, PLAN, note(tmp_path, "sleep 0.2"), journal=journal)
+    assert found.complete
+    assert all(0.2 <= run.end - run.begin < 0.4 for run in found.journal.runs())
 
 
 @pytest.fixture
