@@ -14,7 +14,7 @@ from mig_opt.batch.kinds import kind_name, own_table
 from mig_opt.batch.problems import instance_problems
 from mig_opt.errors import InputError, Problem, problems_of
 from mig_opt.gpu.catalogue import Gpu, KnownName, get_gpu
-from mig_opt.gpu.devices import Device, devices_of, gpu_name, repeated_devices
+from mig_opt.gpu.devices import Device, devices_of, entry_of, gpu_name, repeated_devices
 from mig_opt.gpu.model import GpuModel, Placement
 from mig_opt.rules import check_values
 from mig_opt.rules.vocabulary import MOST_GPUS, GpuCount, Index, OfType, Whole
@@ -195,7 +195,7 @@ class FleetState:
 
     def kind(self, gpu: int) -> GpuModel:
         """Return the kind of a GPU."""
-        return self.gpu or self.kinds[gpu]
+        return self.gpu or entry_of(gpu, self.kinds)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, TypeVar
 
-from mig_opt.errors import Problem
+from mig_opt.errors import InputError, Problem
 from mig_opt.rules.vocabulary import MOST_GPUS, Whole
-from mig_opt.texts import number_ranges
+from mig_opt.texts import number_ranges, plural
+
+Entry = TypeVar("Entry")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,3 +128,11 @@ def repeated_devices(devices: Sequence[Device], path: Callable[[int, str], str])
             if other != position:
                 message = f"{name} is that of {path(other, key)} already; each GPU needs its own"
                 yield Problem(path(position, key), message)
+
+
+def entry_of(gpu: int, entries: Sequence[Entry]) -> Entry:
+    """Return the entry of a GPU in a list with one for each; refuse a number that no GPU has."""
+    if not 0 <= gpu < len(entries):
+        among = plural(len(entries), "GPU")
+        raise InputError([Problem("gpu", f"there is no GPU {gpu} among {among}, numbered from 0")])
+    return entries[gpu]

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from mig_opt.errors import Problem, raise_any
 from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.gpu.devices import Device, device_problems
+from mig_opt.gpu.devices import Device, device_problems, entry_of
 from mig_opt.gpu.model import GpuModel, Location, Placement
 from mig_opt.method.report import Facts
 from mig_opt.method.result import Result, Status
@@ -116,7 +116,7 @@ class Deployment(Shown):
 
     def model(self, gpu: int) -> GpuModel:
         """Return the kind of a GPU."""
-        return get_gpu(self.gpus[gpu])
+        return get_gpu(entry_of(gpu, self.gpus))
 
     def placement(self, segment: Segment) -> Placement:
         """Return where ``segment`` is on its GPU.

@@ -17,7 +17,7 @@ from mig_opt.validation import validate, validate_change, validate_deployment
 face: Any = mig_opt  # of types that nobody checks
 DEMAND: Any = load("parvagpu-s1")
 RESULT = deploy(DEMAND, "first-fit")
-NOTHING = Deployment((), ())
+NOTHING, KINDS = Deployment((), ()), (face.get_gpu("A30"), face.get_gpu("A100"))
 CHANGE = face.plan_change(NOTHING, NOTHING).plan
 WANTED = "must be a Deployment, for example the attribute deployment of a Deployment"
 
@@ -72,10 +72,11 @@ def test_only_paths_are_read(kind, path, told):
             ["tables: must be a tuple, each entry a ProfileTable, for example one of read(ProfileTable, ...), is "],
         ),
         (
-            lambda: face.GpuPool("A100", 0),
+            lambda: face.GpuPool("A100", 0, 1e308),
             [
                 "gpu: must be a GpuModel, for example get_gpu('A100'), is 'A100' (str)",
                 "count: must be from 1 to 2147483647, is 0",
+                "cost: must be a number from 0 (at no further cost) to 1e15, is 1e+308",
             ],
         ),
         (
@@ -91,6 +92,8 @@ def test_only_paths_are_read(kind, path, told):
             ["gpus[0]: must be the name of a GPU, is 7 (int)", "segments[0]: must be a Segment, is 1 (int)"],
         ),
         (lambda: face.Deployment("A30", ()), ["gpus: must be a tuple, each entry the name of a GPU, is 'A30'"]),
+        (lambda: NOTHING.model(0), ["gpu: there is no GPU 0 among 0 GPUs, numbered from 0"]),
+        (lambda: face.FleetState(None, 2, (), kinds=KINDS).kind(2), ["gpu: there is no GPU 2 among 2 GPUs, numbered"]),
         (lambda: change_script("plan"), ["change: must be a ChangePlan, like plan_change().plan, is 'plan' (str)"]),
         (lambda: change_script(RESULT), ["change: must be a ChangePlan, like plan_change().plan, is Deployment"]),
     ],

@@ -23,7 +23,7 @@ from mig_opt.rules import wrong_class, wrong_integer, wrong_number, wrong_share,
 from mig_opt.serving.arrivals import ArrivalKind, Arrivals
 from mig_opt.serving.profile_table import Point
 from mig_opt.simulation.serving.capacity_cache import kept
-from mig_opt.simulation.serving.requests import Batching, Server, separated, served_by, worker_at
+from mig_opt.simulation.serving.requests import Batching, Server, separated, served_by, setting_problems, worker_at
 from mig_opt.simulation.serving.service import LATE, LATE_REQUESTS, REQUESTS, Floats, Router
 
 CAPACITY_ERROR = 0.005
@@ -97,7 +97,8 @@ class Promise:
             message = "a promise is for the rates of the services; leave out rates over time and recorded requests"
             problems.append(Problem("arrivals", message))
         problems += wrong_share("reserve", self.reserve)
-        raise_any(problems)
+        problems += wrong_class("batching", self.batching, Batching)
+        raise_any([*problems, *setting_problems(self.router, None, None, 0)])
 
     def __str__(self) -> str:
         return f"{100 * self.share:g} % of the requests of each service in time, {self.arrivals.kind}"

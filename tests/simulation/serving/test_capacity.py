@@ -120,6 +120,8 @@ def test_a_service_gets_the_capacity_of_as_many_segments_as_it_needs():
         ({"arrivals": "poisson"}, "arrivals"),
         ({"arrivals": Arrivals(rates=RateTable((0.0, 1.0), {"a": (1.0,)}))}, "arrivals"),
         ({"reserve": -0.1}, "reserve"),
+        ({"router": "nearest"}, "router"),
+        ({"batching": 0.5}, "batching"),
     ],
 )
 def test_wrong_promises_are_refused(figures, path):
