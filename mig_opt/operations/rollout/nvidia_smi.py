@@ -201,7 +201,7 @@ def _operations(batch: Batch, lifetimes: Sequence[Lifetime]) -> Iterator[tuple[L
     held = {at for at, each in enumerate(lifetimes) if each.initial}
 
     def possible(kind: OperationKind, at: int) -> bool:
-        return at in held if kind == "destroy" else not any(placed[at].conflicts(placed[other]) for other in held)
+        return at in held if kind == "destroy" else placed[at].fits_beside(placed[other] for other in held)
 
     while waiting:
         # In a valid schedule one of those that come first is always possible.
