@@ -152,3 +152,10 @@ def test_the_time_that_an_instance_is_busy_is_not_cut(free, written):
     gpu = get_gpu("A30")
     batch = Batch((Task("a", {1: 1.0}),), gpu, initial=(LiveInstance(0, "1g.6gb", 0, free=free),))
     assert f" 1g.6gb {written} " in schedule_script(batch, planned(batch)).replace("\n", " ")
+
+
+def test_what_may_exist_once_is_destroyed_before_it_is_created_elsewhere():
+    gpu = get_gpu("A30")
+    batch = Batch((Task("a", {1: 1.0}), Task("b", {1: 1.0})), gpu, operations=OperationCosts.zero(gpu))
+    runs = (Run(name, 0, "1g.6gb+me", at, at, at + 1.0) for at, name in enumerate("ab"))
+    assert "release 0 21:0\n" in schedule_script(batch, Schedule(tuple(runs))).partition("create 0 21:1")[0]
