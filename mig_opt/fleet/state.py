@@ -280,11 +280,8 @@ class FleetState:
     def live_instances(self, busy_until: float | None = None) -> tuple[LiveInstance, ...]:
         """Return the instances as those with which a batch starts.
 
-        Parameters
-        ----------
-        busy_until : float, optional
-            Seconds after which the instances that something runs on are free; needed if there are any. Idle ones are
-            free at once.
+        Those that something runs on are free after ``busy_until`` seconds, which have to be given then, idle ones at
+        once.
 
         Raises
         ------

@@ -186,17 +186,8 @@ class Deployment(Shown):
 
         The equation weighs the activity of the streaming multiprocessors of each service by their number. Here a
         service's activity is its rate as a share of its throughput: a segment that answers as many requests as were
-        measured counts as active all the time. What is idle even then, only counters of a GPU tell.
-
-        Parameters
-        ----------
-        demand : Demand
-            The rates. Segments of other services count as idle.
-
-        Returns
-        -------
-        float
-            0 without segments.
+        measured counts as active all the time, and those of services that are not in the demand as idle; without
+        segments it is 0. What is idle even then, only counters of a GPU tell.
 
         Examples
         --------

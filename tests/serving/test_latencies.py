@@ -4,7 +4,6 @@ import dataclasses
 import itertools
 from random import Random
 
-import pytest
 from documents import refused
 
 from mig_opt import Point, ProfileTable, Status, deploy, get_gpu, validate
@@ -26,21 +25,6 @@ POINTS = (
     Point(2, 32, 1, 4.0, 3.0, ttft=0.5, itl=0.020),
     Point(2, 64, 1, 5.0, 3.5, ttft=0.3, itl=0.040),
 )
-
-
-@pytest.mark.parametrize(
-    ("slos", "batch"),
-    [
-        ({}, 64),
-        ({"slo_itl": 0.02}, 32),
-        ({"slo_ttft": 0.6}, 64),  # half of it
-        ({"slo_ttft": 0.6, "slo_itl": 0.02}, 8),
-        ({"slo": 4.0}, 8),
-    ],
-)
-def test_the_best_point_is_the_fastest_of_those_that_keep_every_slo(slos, batch):
-    demand = chat(POINTS, **slos)
-    assert [option.point.batch for option in demand.options[0]] == [batch]
 
 
 def test_points_of_a_front_are_not_dominated_in_any_latency():

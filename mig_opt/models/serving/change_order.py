@@ -3,8 +3,8 @@
 Every move has a rank. For each service that can lack throughput, literals say which of the moves that end or begin its
 segments comes before which; after an end, what has not ended yet and what has begun must be enough, or the segment
 counts as interrupted. A creation comes after the destructions that free its slices, or make room for one more of its
-profile. Ranks are whole numbers, so a cycle
-of literals is impossible, and conversely every order of the moves is a solution: the model misses none.
+profile. Ranks are whole numbers, so a cycle of literals is impossible, and conversely every order of the moves is a
+solution: the model misses none.
 
 Whether a segment is interrupted depends on the order only, and every order can be followed in time. Hence there are two
 models: one without time for the fewest interruptions, and one with time, which is given their number, for the shortest

@@ -153,8 +153,8 @@ def mig_parted_config(
             named.append(config)
         numbers[host] = named.index(config)
     bases = [base for base, _ in named]
-    numbered = [f"{base}-{bases[: number + 1].count(base)}" for number, base in enumerate(bases)]
-    names = [base if bases.count(base) == 1 else full for base, full in zip(bases, numbered, strict=True)]
+    several = {base for base in bases if bases.count(base) > 1}
+    names = [f"{base}-{bases[: at + 1].count(base)}" if base in several else base for at, base in enumerate(bases)]
     configs = {full: entries for full, (_, entries) in zip(names, named, strict=True)}
     hosts = {host: names[number] for host, number in numbers.items()}
     known = () if devices is not None else deployment.devices
@@ -232,13 +232,7 @@ def may_get_stuck(rest: tuple[Profile, ...], held: int = 0) -> bool:
 
 
 def label_of(text: str, most: int = 63) -> str:
-    """Return a text as the value of a label: one that is too long is told from others by a hash at its end.
-
-    Examples
-    --------
-    >>> label_of("A100-80GB 1g.10gb+me"), label_of("seventy characters", 15)
-    ('a100-80gb-1g-10gb-me', 'sevent-0d8a1d8b')
-    """
+    """Return a text as the value of a label: one that is too long is told from others by a hash at its end."""
     found = re.sub("[^a-z0-9]+", "-", text.lower()).strip("-")
     return found if len(found) <= most else f"{found[: most - 9]}-{sha256(text.encode()).hexdigest()[:8]}"
 

@@ -161,18 +161,7 @@ class RequestSimulation(Shown):
         return max(self.services, key=lambda service: service.late_share)
 
     def keeps(self, promise: float) -> bool:
-        """Return True if every service answers at least this share of its requests in time.
-
-        Parameters
-        ----------
-        promise : float
-            Share of the requests, such as 0.99.
-
-        Returns
-        -------
-        bool
-            True if the late share of each service is at most the rest.
-        """
+        """Return True if every service answers at least this share of its requests, such as 0.99, in time."""
         return all(service.late_share <= 1 - promise + 1e-12 for service in self.services)
 
     def facts(self) -> Facts:

@@ -67,13 +67,6 @@ def test_two_that_change_places_interrupt_one() -> None:
     assert len(planned(*(align(running, one) for one in SWAP)).interrupted) == 0
 
 
-def test_a_switch_takes_no_time_but_interrupts() -> None:
-    running, new = fleet(on(0, "2g.12gb", 0, batch=1)), fleet(on(0, "2g.12gb", 0, batch=4, throughput=12.0))
-    plan = planned(running, new)
-    assert shown(plan) == [("switch", 0, 0, 0.0, 0.0)]
-    assert (plan.interrupted, plan.duration) == (running.segments, 0.0)
-
-
 def test_a_switch_need_not_wait_for_the_driver() -> None:
     # s1 comes to GPU 2 after 10 s, while GPU 0 still creates 2g; then s1's old instance becomes s2's.
     running = fleet(on(0, "1g.6gb", 0, "s1"), on(1, "1g.6gb", 0, "s2"), on(2, "2g.12gb", 0, "w"), gpus=3)
