@@ -27,7 +27,7 @@ from mig_opt.gpu.model import Placement
 from mig_opt.operations.driver.instances import Patience
 from mig_opt.operations.driver.nvml import Nvml
 from mig_opt.operations.driver.surroundings import owner_of_partitions, slurm_in_the_way
-from mig_opt.operations.execute.attempts import Attempts, account_of
+from mig_opt.operations.execute.attempts import Attempts, account_of, uptime
 from mig_opt.operations.rollout.layouts import address_of, addresses
 from mig_opt.operations.rollout.shell import name_problems
 from mig_opt.validation import validate
@@ -65,7 +65,7 @@ class Machines(contextlib.ExitStack):
         self._patience = patience or Patience()
         self.tries = Attempts(folder, Path(working), account)
         self._done: queue.Queue[Done] = queue.Queue()
-        self._shift = time.time() - time.monotonic()
+        self._shift = time.time() - uptime()
 
     @cached_property
     def driver(self) -> Nvml:
@@ -74,7 +74,7 @@ class Machines(contextlib.ExitStack):
 
     def now(self) -> float:
         """Return seconds since 1970, as the clock was when this began: it may be set meanwhile."""
-        return self._shift + time.monotonic()
+        return self._shift + uptime()
 
     def not_before(self, moment: float) -> None:
         """Let it be no earlier than a second of which a journal tells: the clock may have been set back since."""
@@ -82,7 +82,7 @@ class Machines(contextlib.ExitStack):
 
     def begin(self, task: str, name: str, command: Sequence[str], environment: Mapping[str, str]) -> None:
         """Start a try, whose files have a name, at a task; a DriverError says why the machine refuses to."""
-        begun = time.monotonic()
+        begun = uptime()
         try:
             process = self.tries.begin(name, command, environment)
         except OSError as error:
