@@ -15,6 +15,7 @@ from mig_opt.serving.demand import Demand
 
 _MOST_NAMED = 5
 _Rate = Annotated[float, Number("requests per second", at_least=0)]
+_TIME = Number(at_least=-1e15, at_most=1e15, words="a number of seconds from -1e15 to 1e15")
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class RateTable:
     (2, 25.0)
     """
 
-    times: tuple[Annotated[float, Number("seconds")], ...]
+    times: tuple[Annotated[float, _TIME], ...]
     rates: Annotated[Mapping[str, tuple[_Rate, ...]], NotEmpty("at least one service")]
 
     def __post_init__(self) -> None:

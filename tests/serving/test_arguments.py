@@ -92,6 +92,7 @@ def test_only_paths_are_read(kind, path, told):
             ["gpus[0]: must be the name of a GPU, is 7 (int)", "segments[0]: must be a Segment, is 1 (int)"],
         ),
         (lambda: face.Deployment("A30", ()), ["gpus: must be a tuple, each entry the name of a GPU, is 'A30'"]),
+        (lambda: face.RateTable((0, 1e308), {"a": (1.0,)}), ["times[1]: must be a number of seconds from -1e15 "]),
         (lambda: NOTHING.model(0), ["gpu: there is no GPU 0 among 0 GPUs, numbered from 0"]),
         (lambda: face.FleetState(None, 2, (), kinds=KINDS).kind(2), ["gpu: there is no GPU 2 among 2 GPUs, numbered"]),
         (lambda: change_script("plan"), ["change: must be a ChangePlan, like plan_change().plan, is 'plan' (str)"]),
