@@ -115,7 +115,6 @@ def test_a_service_gets_the_capacity_of_as_many_segments_as_it_needs():
     ("figures", "path"),
     [
         ({"share": 1.0}, "promise"),
-        ({"share": 0.0}, "promise"),
         ({"share": float("nan")}, "promise"),
         ({"arrivals": "poisson"}, "arrivals"),
         ({"arrivals": Arrivals(rates=RateTable((0.0, 1.0), {"a": (1.0,)}))}, "arrivals"),

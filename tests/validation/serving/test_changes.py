@@ -93,7 +93,5 @@ def test_every_code_has_a_case() -> None:
 def test_what_nobody_can_change_from_is_refused() -> None:
     with pytest.raises(InputError, match=r"running.segments\[3\]: 2g.12gb@2 of GPU 0"):
         validate_change(Deployment(GPUS, (*RUNNING.segments, NEW_C)), NEW, PLAN)
-    with pytest.raises(InputError, match=r"deployment.gpus\[0\]"):
-        validate_change(RUNNING, Deployment(("A100",), ()), PLAN)
     with pytest.raises(InputError, match="tolerance: must be a finite number of seconds >= 0"):
         validate_change(RUNNING, NEW, PLAN, tolerance=-1.0)
