@@ -45,11 +45,6 @@ def change_script(change: ChangePlan, *, devices: Sequence[str] | None = None) -
     devices : sequence of str, optional
         As for :func:`mig_opt.operations.rollout.nvidia_smi.deployment_script`.
 
-    Returns
-    -------
-    str
-        The text of the script.
-
     Raises
     ------
     InputError
@@ -147,11 +142,6 @@ def migration_script(
         In order.
     devices : sequence of str, optional
         As for :func:`mig_opt.operations.rollout.nvidia_smi.deployment_script`.
-
-    Returns
-    -------
-    str
-        The text of the script.
 
     Raises
     ------

@@ -44,11 +44,6 @@ def deployment_script(deployment: Deployment, *, devices: Sequence[str] | None =
         that ssh reaches. By default it is one of the deployment's ``devices``, by UUID if that is known, since indices
         shift; without them GPU 3 of the deployment is number 3 of the machine on which the script runs.
 
-    Returns
-    -------
-    str
-        The text of the script.
-
     Raises
     ------
     InputError
@@ -116,11 +111,6 @@ def schedule_script(batch: Batch, schedule: Schedule, *, devices: Sequence[str] 
         A valid schedule; operations that it leaves out are looked for.
     devices : sequence of str, optional
         As for :func:`deployment_script`; by default the batch's own.
-
-    Returns
-    -------
-    str
-        The text of the script.
 
     Raises
     ------
