@@ -234,7 +234,7 @@ def may_get_stuck(rest: tuple[Profile, ...], held: int = 0) -> bool:
 def label_of(text: str, most: int = 63) -> str:
     """Return a text as the value of a label: one that is too long is told from others by a hash at its end."""
     found = re.sub("[^a-z0-9]+", "-", text.lower()).strip("-")
-    return found if len(found) <= most else f"{found[: most - 9]}-{sha256(text.encode()).hexdigest()[:8]}"
+    return found if 0 < len(found) <= most else f"{found[: most - 9]}-{sha256(text.encode()).hexdigest()[:8]}"
 
 
 def resource_name(profile: Profile) -> str:
