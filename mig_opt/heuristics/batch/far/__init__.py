@@ -10,6 +10,7 @@ allocations of sizes to tasks, phase 2 turns each into a schedule and keeps the 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TypeVar
@@ -26,6 +27,8 @@ __all__ = ["best_plans", "best_published", "far", "far_printed", "far_published"
 
 _SECONDS_PER_PLACEMENT, _SECONDS_PER_TASK = 1e-5, 1e-6
 """Seconds to make a plan for an allocation."""
+_SECONDS_PER_GPU = 3e-4
+"""Seconds to set up a refinement, and to time what it comes to."""
 _REFINEMENT_SHARE = 0.1
 """Share of a time limit that is kept for the refinement."""
 _MAX_STARTS = 3
@@ -52,7 +55,7 @@ def far(batch: Batch, control: Control[Schedule]) -> None:
     O(n log n) for each allocation that is not skipped, of which there are at most (sizes - 1) * n + 1.
     """
     for plan in best_plans(batch, control, kept=_REFINEMENT_SHARE * (control.remaining or 0.0)):
-        if not (control.done or control.expired):
+        if _can_refine(batch, control):
             refinement = Refinement(batch, plan.instances())
             refinement.run(control)
             refinement.run(control, several=True)
@@ -97,26 +100,29 @@ def best_plans(batch: Batch, control: Control[Schedule], *, kept: float = 0.0) -
 
     ``kept`` seconds of the time limit are left over, if there are more than some hundred tasks: fewer take no time.
     """
-    found: list[RepartitionPlan] = []
+    found = deque[RepartitionPlan](maxlen=_MAX_STARTS)
     for plan in _shorter_plans(batch, control, partial(RepartitionPlan, Repartitioning(batch)), kept):
-        found.append(plan)
+        found.appendleft(plan)
         control.report_plan(plan.schedule())
-    return found[: -_MAX_STARTS - 1 : -1]
+    return [*found]
 
 
 def best_published(batch: Batch, control: Control[Schedule]) -> PublishedPlan:
     """Run phases 1 and 2 as the authors' program does, and return its plan; live instances do not count."""
-    *_, best = _shorter_plans(batch, control, partial(PublishedPlan, batch))
-    return best
+    return deque(_shorter_plans(batch, control, partial(PublishedPlan, batch)), maxlen=1)[0]
 
 
 def _published(batch: Batch, control: Control[Schedule]) -> Refinement | None:
     """Return what the authors' program makes of a batch, or None if there are live instances or the time is up."""
-    if batch.initial or control.done or control.expired:
+    if batch.initial or not _can_refine(batch, control):
         return None
     best = best_published(batch, control)
-    best.refine()
+    best.refine(over=lambda: control.expired)
     return Refinement(batch, best.instances())
+
+
+def _can_refine(batch: Batch, control: Control[Schedule]) -> bool:
+    return not control.expired and control.left > _SECONDS_PER_GPU * batch.gpus
 
 
 def _shorter_plans(
@@ -133,6 +139,7 @@ def _shorter_plans(
     """
     family = AllocationFamily(batch)
     slices = batch.gpus * batch.kind(0).compute_slices
+    kept += _SECONDS_PER_GPU * batch.gpus
     plan_seconds = _SECONDS_PER_PLACEMENT * len(batch.placements()) * batch.gpus + _SECONDS_PER_TASK * len(batch.tasks)
     least = float("inf")
     while family.area / slices <= least * (1 + 1e-9):
@@ -142,7 +149,7 @@ def _shorter_plans(
             if plan.makespan < least:
                 least = plan.makespan
                 yield plan
-        late = len(batch.tasks) > _MAX_TASKS_UNLIMITED and control.remaining is not None and control.remaining <= kept
+        late = len(batch.tasks) > _MAX_TASKS_UNLIMITED and control.left <= kept
         if late or control.done or not family.advance():
             break
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import copy
 import heapq
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
@@ -49,7 +49,6 @@ class _Instance:
     gpu: int
     placement: Placement
     kind: int  # number of its profile, smallest first
-    parent: _Instance | None
     # the slices that its tasks end on, and one that is idle beside them, if there is one
     slices: list[_Slice]
     idle: list[_Slice]
@@ -90,22 +89,24 @@ class PublishedPlan:
 
     def _grow(self) -> None:
         """Make the trees of all GPUs."""
-        children = self._batch.kind(0).children(self._batch.profile_set)
+        model, profiles = self._batch.kind(0), self._batch.profile_set
         kinds = {profile: kind for kind, profile in enumerate(profiles_by_size(self._batch))}
-        smallest = self._batch.kind(0).profiles_of("base")[-1]
-
-        def tree(gpu: int, placement: Placement, parent: _Instance | None) -> _Instance:
-            starts = [start for start in smallest.starts if start in placement.footprint] or [placement.start]
-            covered = [(gpu, start) for start in starts]
-            size = placement.profile.compute_slices
-            instance = _Instance(gpu, placement, kinds[placement.profile], parent, covered[:size], covered[size:])
-            inside = sorted(children[placement], key=lambda child: child.start)
-            instance.children = [tree(gpu, child, instance) for child in inside]
-            return instance
-
-        tops = self._batch.kind(0).outermost(self._batch.profile_set)
-        self._roots = [tree(gpu, top, None) for gpu in range(self._batch.gpus) for top in tops]
+        smallest = model.profiles_of("base")[-1]
+        inside = model.children(profiles)
+        covered = {at: [s for s in smallest.starts if s in at.footprint] or [at.start] for at in inside}
+        self._roots: list[_Instance] = []
+        for gpu in range(self._batch.gpus):
+            there: dict[Placement, _Instance] = {}
+            for at, starts in covered.items():
+                slices, size = [(gpu, start) for start in starts], at.profile.compute_slices
+                there[at] = _Instance(gpu, at, kinds[at.profile], slices[:size], slices[size:])
+            for at, instance in there.items():
+                instance.children = [there[child] for child in sorted(inside[at], key=lambda child: child.start)]
+            self._roots += [there[top] for top in model.outermost(profiles)]
         self._all = [each for root in self._roots for each in root.preorder()]
+        self._alike: dict[int, list[_Instance]] = defaultdict(list)
+        for each in self._all:
+            self._alike[each.kind].append(each)
 
     def _serve(
         self, roots: Iterable[_Instance], take: Callable[[_Instance], Entry | None], stop_at: float = inf
@@ -157,8 +158,8 @@ class PublishedPlan:
                 ends[place] = max(ends[place], instance.end)
         return ends
 
-    def refine(self, before: Mapping[_Slice, float] | None = None) -> None:
-        """Run phase 3, from where an earlier call has ended.
+    def refine(self, before: Mapping[_Slice, float] | None = None, over: Callable[[], bool] = lambda: False) -> None:
+        """Run phase 3, from where an earlier call has ended, until ``over`` returns True.
 
         With ``before``, the seconds until which the batch before keeps memory slices (GPU and position) busy, tasks are
         moved and swapped so that this batch ends early behind it (paper, Section 4.3).
@@ -173,11 +174,11 @@ class PublishedPlan:
             return makespan
 
         def step(instance: _Instance) -> bool:
-            other = min(self._alike(instance), key=lambda each: max(ends[place] for place in each.slices))
+            other = min(self._alike[instance.kind], key=lambda each: max(ends[place] for place in each.slices))
             margin = makespan - max(ends[place] for place in other.slices)
             return self._exchange(instance, other, margin, ends)
 
-        self._climb(_MAX_ROUNDS, lambda leaf: ends[leaf.slices[0]], latest, step)
+        self._climb(_MAX_ROUNDS, lambda leaf: ends[leaf.slices[0]], latest, step, over)
         self._ends = {place: end - busy.get(place, 0.0) for place, end in ends.items()}
 
     def refine_behind(self, before: Mapping[_Slice, float]) -> None:
@@ -200,7 +201,7 @@ class PublishedPlan:
             latest = max(map(end_of, ends))
             # What runs nothing counts as idle without end.
             idle = {place: latest - before.get(place, 0.0) - end if end else inf for place, end in ends.items()}
-            other = max(self._alike(instance), key=lambda each: min(idle[place] for place in each.slices))
+            other = max(self._alike[instance.kind], key=lambda each: min(idle[place] for place in each.slices))
             changed = self._exchange(instance, other, min(idle[place] for place in other.slices), dict(ends))
             if changed:
                 retime()
@@ -215,21 +216,21 @@ class PublishedPlan:
         end: Callable[[_Instance], float],
         latest: Callable[[], float],
         step: Callable[[_Instance], bool],
+        over: Callable[[], bool] = lambda: False,
     ) -> None:
         """Take steps from the leaves that end last, and from what is around them where nothing fits."""
         leaves = [instance for instance in self._all if not instance.children]
+        parents = {child: instance for instance in self._all for child in instance.children}
         for _ in range(rounds):
             last = latest()
             queue = deque(leaf for leaf in leaves if end(leaf) == last)
             while queue:
                 instance = queue.popleft()
-                if instance.parent is None:
+                parent = parents.get(instance)
+                if parent is None or over():
                     return
-                if not step(instance) and not (queue and queue[-1] is instance.parent):
-                    queue.append(instance.parent)
-
-    def _alike(self, instance: _Instance) -> list[_Instance]:
-        return [other for other in self._all if other.kind == instance.kind]
+                if not step(instance) and not (queue and queue[-1] is parent):
+                    queue.append(parent)
 
     def _exchange(self, instance: _Instance, other: _Instance, margin: float, ends: dict[_Slice, float]) -> bool:
         """Move a task from one instance to another, or swap two, and add up the ends; return False if nothing fits."""

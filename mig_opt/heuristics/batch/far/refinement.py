@@ -110,8 +110,11 @@ class Refinement:
         self._clear = clear or {}
         self._gpus: list[_Gpu] = []
         index = {task.name: at for at, task in enumerate(batch.tasks)}
+        on_gpu: dict[int, list[PlannedInstance]] = defaultdict(list)
+        for instance in instances:
+            on_gpu[instance.gpu].append(instance)
         for gpu in range(batch.gpus):
-            there = [instance for instance in instances if instance.gpu == gpu]
+            there = on_gpu[gpu]
             timeline = GpuTimeline(
                 there,
                 batch.operations,
