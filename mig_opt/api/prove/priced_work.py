@@ -132,13 +132,13 @@ def priced_work_of(batch: Batch, schedule: Schedule, seconds: float) -> PricedWo
 
     None if it has none: instances are live at the start, or there are too many tasks.
     """
+    if batch.initial or len(batch.tasks) > MOST_TASKS or schedule.makespan <= 0:
+        return None
     from mig_opt.method.control import Control
     from mig_opt.method.options import RunOptions
     from mig_opt.models.batch.dual_price_bound import DualPriceBound, has_dual_price_bound
     from mig_opt.models.batch.portfolio import CpSearch
 
-    if batch.initial or len(batch.tasks) > MOST_TASKS or schedule.makespan <= 0:
-        return None
     control = Control[Schedule](RunOptions(time_limit=seconds))
     control.report_plan(schedule)
     search = CpSearch(batch, control)

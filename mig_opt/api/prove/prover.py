@@ -29,7 +29,7 @@ from mig_opt.batch.certificate import (
 from mig_opt.batch.integer_batch import RESOLUTION, Ticks, as_decimal
 from mig_opt.batch.schedule import Schedule, ScheduleResult, wrong_types
 from mig_opt.errors import InputError, Problem, SolverError, UnknownMethodError, raise_any
-from mig_opt.gpu.model import GpuModel, Placement
+from mig_opt.gpu.model import GpuModel, Placement, Profile
 from mig_opt.method.options import Callbacks, RunOptions, run_options
 from mig_opt.method.registry import METHODS, get_method
 from mig_opt.method.result import Status, TrajectoryPoint, versions_with
@@ -282,15 +282,15 @@ def slice_load_value(batch: Batch, weights: Sequence[int]) -> Fraction:
         raise InputError([Problem("weights", f"must be {wanted} whole numbers >= 0, not all 0")])
     left = iter(weights)
     on_slice = {kind.name: [next(left) for _ in range(kind.memory_slices)] for kind in batch.kinds}
-    load = Fraction(0)
+    weight_of: dict[Profile, int] = {}  # the least that an instance covers
+    for placement in (each for kind in batch.kinds for each in kind.placements(batch.profile_set)):
+        covered = sum(on_slice[placement.profile.gpu][at] for at in placement.footprint)
+        weight_of[placement.profile] = min(covered, weight_of.get(placement.profile, covered))
+    rows, parts = _exact_times(batch)
+    load = Fraction(sum(min(weight_of[profile] * time for profile, time in row.items()) for row in rows), parts)
     created: dict[str, list[Fraction]] = {name: [] for name in on_slice}
-    for task in batch.tasks:
-        works = []
-        for placement, seconds in batch.options(task):
-            gpu = placement.profile.gpu
-            works.append(_exactly(seconds) * sum(on_slice[gpu][at] for at in placement.footprint))
-            created[gpu].append(_exactly(batch.operations.of("create", placement.profile)))
-        load += min(works)
+    for profile in {profile for row in rows for profile in row}:
+        created[profile.gpu].append(_exactly(batch.operations.of("create", profile)))
     # the weight of all slices by the second before which nothing runs there
     begins: Counter[Fraction] = Counter()
     for kind, on_gpus, idle in _live_by_kind(batch):
@@ -314,16 +314,30 @@ def slice_load_value(batch: Batch, weights: Sequence[int]) -> Fraction:
 
 def critical_task_of(batch: Batch) -> CriticalTask:
     """Return the longest of the tasks' shortest times, each with the creation of its instance or the wait for one."""
-    begins = {
-        placement: min(_begin(batch, placement, live) for live in (on_gpus + [[]] * (idle > 0)))
-        for kind, on_gpus, idle in _live_by_kind(batch)
-        for placement in kind.placements(batch.profile_set)
-    }
+    begins: dict[Profile, Fraction] = {}
+    for kind, on_gpus, idle in _live_by_kind(batch):
+        for placement in kind.placements(batch.profile_set):
+            begin = min(_begin(batch, placement, live) for live in (on_gpus + [[]] * (idle > 0)))
+            begins[placement.profile] = min(begin, begins.get(placement.profile, begin))
+    rows, parts = _exact_times(batch)
+    finer = math.lcm(*(begin.denominator for begin in begins.values()))
+    waits = {profile: int(begin * finer * parts) for profile, begin in begins.items()}
     value, name = max(
-        (min(begins[placement] + _exactly(seconds) for placement, seconds in batch.options(task)), task.name)
-        for task in batch.tasks
+        (min(waits[profile] + time * finer for profile, time in row.items()), task.name)
+        for task, row in zip(batch.tasks, rows, strict=True)
     )
-    return CriticalTask(name, str(value))
+    return CriticalTask(name, str(Fraction(value, finer * parts)))
+
+
+def _exact_times(batch: Batch) -> tuple[list[dict[Profile, int]], int]:
+    """Return the times of each task in whole parts of a second, and their number: fractions take ten times as long."""
+    profiles = batch.profiles()
+    rows = [
+        {profile: as_decimal(time) for profile in profiles if (time := task.time_on(profile)) is not None}
+        for task in batch.tasks
+    ]
+    decimals = max(0, *(-int(time.as_tuple().exponent) for row in rows for time in row.values()))
+    return [{profile: int(time.scaleb(decimals)) for profile, time in row.items()} for row in rows], 10**decimals
 
 
 def _live_by_kind(batch: Batch) -> Iterator[tuple[GpuModel, list[list[tuple[Placement, Fraction]]], int]]:
