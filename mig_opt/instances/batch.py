@@ -52,6 +52,7 @@ _STAYS_MEMORY_BOUND: Mapping[Variant, float] = {"paper": 0.7, "published-program
 _SHARE_TOLERANCE = 1e-9
 MOST_TASKS = 10_000_000
 """Number of tasks of a batch above which it is taken for a slip of the pen."""
+MOST_SEED = 2**128 - 1
 SPEEDS = 0.7, 1.6
 """Range of the times of a task on another kind of GPU, as a multiple of those on the largest."""
 
@@ -160,7 +161,7 @@ def generate_batch(
     if pools := entries_of("pools", pools, Pool, "a Pool"):
         gpu, gpus = max((pool.gpu for pool in pools), key=lambda kind: kind.sizes[-1]), 1
     problems = [*wrong_integer("n", n, 1, MOST_TASKS), *wrong_share("p_sup", p_sup)]
-    problems += [*wrong_integer("gpus", gpus, 1, MOST_GPUS), *wrong_integer("seed", seed, 0, 2**128 - 1)]
+    problems += [*wrong_integer("gpus", gpus, 1, MOST_GPUS), *wrong_integer("seed", seed, 0, MOST_SEED)]
     problems += () if decimals is None else wrong_integer("decimals", decimals, 0, 300)
     problems += [*wrong_share("memory_bound", memory_bound), *wrong_choice("variant", variant, VARIANTS)]
     problems += wrong_choice("decided_by", decided_by, DECISIONS)

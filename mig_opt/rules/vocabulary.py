@@ -89,7 +89,7 @@ class Number(Rule):
 
 @dataclass(frozen=True, slots=True)
 class Whole(Rule):
-    """A whole number from ``least`` to ``most``."""
+    """A whole number from ``least`` to ``most``; the latter is 2^n - 1, if it has more than 64 bits."""
 
     least: int
     most: int
@@ -100,13 +100,14 @@ class Whole(Rule):
 
     def wrong(self, value: Any) -> str:
         """Return what is wrong with a value; empty if it is right."""
+        most = self.most if self.most < 2**64 else f"2^{self.most.bit_length()} - 1"
         if not is_integer(value):
-            return other_type(value, f"a whole number from {self.least} to {self.most}")
+            return other_type(value, f"a whole number from {self.least} to {most}")
         if self.least <= value <= self.most:
             return ""
         shown = str(value)
         shown = shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 3]}..."
-        return f"must be from {self.least} to {self.most}, is {shown}"
+        return f"must be from {self.least} to {most}, is {shown}"
 
 
 class NotBlank(Rule):

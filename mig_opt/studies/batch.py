@@ -176,8 +176,10 @@ def setting_problems(name: str, value: Any) -> Iterator[Problem]:
     """Yield the problems of one value of a setting of the generator of batches."""
     if name == "n":  # of which not all are to be drawn
         yield from wrong_integer(name, value, 1, MOST_TASKS)
-        return
-    yield from problems_of(generate_batch, 1, **{name: value})  # the generator says what it does not know
+    elif name in ("scaling", "gpu") and not isinstance(value, str):  # the generator takes others, rows do not
+        yield wrong_type(name, value, "a name, as in a study file")
+    else:
+        yield from problems_of(generate_batch, 1, **{name: value})  # the generator says what it does not know
 
 
 def method_problems(method: MethodSettings, samples: Callable[[], list[tuple[str, Batch]]]) -> Iterator[Problem]:

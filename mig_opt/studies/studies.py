@@ -12,6 +12,7 @@ from typing import Any, get_args
 from mig_opt.errors import Problem, problems_of, raise_any
 from mig_opt.files.documents import Document
 from mig_opt.files.studies import STUDY, study_document
+from mig_opt.instances.batch import MOST_SEED
 from mig_opt.instances.bundled import instance_info
 from mig_opt.method.study import GeneratedBatches, GeneratedTraces, Study
 from mig_opt.rules import entries_of, hints_of, parts_of, wrong_class, wrong_flag, wrong_integer
@@ -300,6 +301,7 @@ def _value_problems(
     source: GeneratedBatches | GeneratedTraces, check: Callable[[str, Any], Iterator[Problem]]
 ) -> Iterator[Problem]:
     """Yield the problems of each of the values that the settings of a generator list, with the path of the value."""
+    most_seed = MOST_SEED if isinstance(source, GeneratedBatches) else 2**63 - 1
     for attribute in dataclasses.fields(source):
         name = attribute.name
         if name in ("parameters", "group"):
@@ -310,7 +312,7 @@ def _value_problems(
             if name == "operation_costs":
                 found = wrong_flag(name, value)
             elif name == "seeds":
-                found = wrong_integer(name, value, 0, 2**63 - 1)
+                found = wrong_integer(name, value, 0, most_seed)
             else:
                 found = check(name, value)
             where = name if len(values) == 1 else f"{name}[{index}]"

@@ -159,6 +159,11 @@ def test_studies_refuse_what_other_processes_do_not_find():
         (Study(traces=traces, policies=(PolicySettings(agent, {"a": (1,)}),)), "policies[0].options.a", "given by"),
         (Study(batches, (MethodSettings("far", time_limit=5),)), "methods[0].time_limit", "a tuple of values"),
         (Study((GeneratedBatches((4,), 3, gpu=5),), (MethodSettings("far"),)), "batches[0].seeds", "a tuple of values"),
+        (
+            Study((GeneratedBatches((4,), scaling=({1: 1.0},)),), (MethodSettings("far"),)),
+            "batches[0].scaling",
+            "a name",
+        ),
         (Study(batches, ("far",)), "methods[0]", "such as MethodSettings"),
         (Study(batches[0], (MethodSettings("far"),)), "batches", "must be a tuple"),
     ):

@@ -18,7 +18,7 @@ def generate(
     call: Call,
     *,
     n: Annotated[int, Option("-n", metavar="N", help="Number of tasks.", show_default=False)],
-    scaling: Annotated[str, "NAME", "PoorScaling, MixedScaling or GoodScaling."] = ("MixedScaling"),
+    scaling: Annotated[str, "NAME", "PoorScaling, MixedScaling or GoodScaling."] = "MixedScaling",
     times: Annotated[str, "NAME", "WideTimes (1 to 100 s on one slice) or NarrowTimes (90 to 100 s)."] = "WideTimes",
     p_sup: Annotated[float, "P", "Share of super-linear tasks among those that can be."] = 0.5,
     gpu: Annotated[str, Option(metavar="GPU", help="One of: mig-opt gpus.", autocompletion=completion.gpus)] = "A100",
@@ -42,7 +42,10 @@ def generate(
 
     # The function refuses other names.
     names: dict[str, Any] = {"scaling": scaling, "times": times, "variant": variant, "decided_by": decided_by}
-    call.require(variant != "paper" or not memory_bound, "--memory-bound", "is for --variant published-program")
+    if variant == "published-program":
+        call.none_of(("--p-sup", "--decided-by"), "is for --variant paper; leave it out")
+    else:
+        call.none_of(("--memory-bound",), "is for --variant published-program; leave it out")
     with call.step():
         batch = generate_batch(
             n,
