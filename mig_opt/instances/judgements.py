@@ -34,6 +34,7 @@ class Attempt:
     method: str
     seconds: float
     versions: Mapping[str, str]
+    bound_method: str = ""  # method of the lower bound, if that is another one
 
     @classmethod
     def of(cls, result: Result[Any]) -> Self:

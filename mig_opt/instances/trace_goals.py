@@ -81,7 +81,7 @@ def schedule_jobs(trace: Trace, question: Mapping[str, Any], seconds: float, _: 
         found = trace_optimum(trace, "completion", time_limit=left).uninterrupted()
         arrivals = math.fsum(job.arrival for job in trace.jobs)
         least = max(bound, (found.lower_bound - arrivals) / len(trace.jobs))
-        best = dataclasses.replace(best, lower_bound=least)
+        best = dataclasses.replace(best, lower_bound=least, bound_method="optimum")
         if found.plan is not None:
             value = judge_flow_time(trace, found.plan, question).value
             if value is not None and (best.value is None or value < best.value):

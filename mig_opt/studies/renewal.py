@@ -6,8 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from mig_opt.api.prove import prove
-from mig_opt.batch.certificate import Claim
+from mig_opt.api.prove import check, prove
 from mig_opt.errors import InputError, Problem, SolverError
 from mig_opt.files.batch.certificates import CERTIFICATE
 from mig_opt.instances.bundled import Finding, InstanceInfo, Library, content_digest, digest_of
@@ -89,51 +88,61 @@ def _renewed(library: Library, info: InstanceInfo, seconds: float, workers: int)
         lacking = not info.plan_sha256 and (best is None or same(judged.value, best))
         if lacking or best is None or (judged.value < best and not same(judged.value, best)):
             files["plans"] = goal.text(found.plan)
-            new = _finding(found, judged.value, PLAN_PROOF)
+            new = _finding(found, judged.value, found.method, PLAN_PROOF)
             changed = dataclasses.replace(changed, best=new, plan_sha256=digest_of(files["plans"]))
     known = library.text("plans", info.name)
     if "plans" not in files and known is not None:
         found = dataclasses.replace(found, plan=goal.read(problem, info.question, known, f"{info.name}.json.xz"))
-    changed = _with_bounds(changed, problem, found, files)
+    changed = _with_bounds(changed, problem, found, files, library.text("certificates", info.name))
     alone = judged is not None and judged.value is not None and same(found.lower_bound, judged.value)
     changed = sealed(changed, difficulty=difficulty_of(changed, found.seconds if alone else seconds))
     return changed, files
 
 
-def _with_bounds(info: InstanceInfo, problem: Any, found: Attempt, files: dict[str, Any]) -> InstanceInfo:
-    """Return an entry with the best lower bound, and what follows without a solver, for the best plan so far."""
+def _with_bounds(
+    info: InstanceInfo, problem: Any, found: Attempt, files: dict[str, Any], certificate: str | None
+) -> InstanceInfo:
+    """Return an entry with the best lower bound, and what follows without a solver, for the best plan so far.
+
+    Where a new plan needs another certificate, that on record may have better prices than those that are found now.
+    """
     proved, changes, plan = float("-inf"), dict[str, Any](), found.plan
     if info.kind != "batch":
         changes["certified"] = goal_of(info).bound(problem, info.question)
     elif plan is not None:
-        made = dict(files)
-        better = certified(problem, plan, made)
-        if "plans" in files or info.certified is None or better["certified"] > info.certified:
-            changes |= better
-            files |= made
+        before = [CERTIFICATE.from_json(certificate)] if certificate is not None and "plans" in files else []
+        most = float("-inf") if "plans" in files or info.certified is None else info.certified
+        for like in (None, *before):
+            made = dict[str, str | None]()
+            better = certified(problem, plan, made, like)
+            if better["certified"] > most:
+                most = better["certified"]
+                changes |= better
+                files |= made
     shown = changes.get("certified", info.certified)
     bound = None if info.lower_bound is None else info.lower_bound.value
     best = max(found.lower_bound, -1.0 if shown is None else shown)
     if bound is None or (best > bound and not same(best, bound)):
-        bound, info = best, dataclasses.replace(info, lower_bound=_finding(found, best, ""))
+        method = "bounds" if best == shown else found.bound_method or found.method
+        bound, info = best, dataclasses.replace(info, lower_bound=_finding(found, best, method, ""))
     info = dataclasses.replace(info, **changes)
     if shown is None or bound is None or info.lower_bound is None:
         return info
     wanted = info.solved and info.kind == "batch" and info.n <= _MOST_TASKS_PROVED_TWICE
     if plan is not None and wanted and evidence_of(bound, shown) == "claimed":
-        certificate = prove(problem, plan, within=1e-6 * bound, time_limit=_SECOND_SECONDS, workers=1)
-        if certificate.interrupted:
+        second = prove(problem, plan, within=1e-6 * bound, time_limit=_SECOND_SECONDS, workers=1)
+        if second.interrupted:
             raise KeyboardInterrupt
-        if certificate.claim is Claim.PROVED:
-            files["certificates"], proved = CERTIFICATE.to_json(certificate), certificate.lower_bound
-            changes = {"certificate_sha256": digest_of(files["certificates"])}
+        if evidence_of(bound, shown, second.lower_bound) == "second proof":
+            files["certificates"], proved = CERTIFICATE.to_json(second), second.lower_bound
+            shown = check(problem, plan, second).bound
+            changes = {"certified": shown, "certificate_sha256": digest_of(files["certificates"])}
     evidence = evidence_of(bound, shown, proved)
     known = dataclasses.replace(info.lower_bound, proof=PROOFS[evidence])
     return dataclasses.replace(info, **changes, lower_bound=known, evidence=evidence)
 
 
-def _finding(found: Attempt, value: float, proof: str) -> Finding:
+def _finding(found: Attempt, value: float, method: str, proof: str) -> Finding:
     versions = ", ".join(f"{name} {version}" for name, version in found.versions.items())
-    method = found.method if value in (found.value, found.lower_bound) else "bounds"
     by = f"mig-opt {found.versions['mig-opt']}"
     return finding(value, method, by, versions=versions, proof=proof, seconds=found.seconds)

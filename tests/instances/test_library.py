@@ -21,6 +21,7 @@ from mig_opt.instances.fleet.states import generate_state
 from mig_opt.instances.goals import GOALS, goal_of
 from mig_opt.instances.library import PROOFS, problems_of, sealed, submit, write_entry
 from mig_opt.instances.serving import generate_demand
+from mig_opt.instances.trace_goals import SCHEDULERS
 from mig_opt.method import control
 from mig_opt.studies.renewal import missing_runs, renew
 
@@ -182,7 +183,7 @@ def test_a_plan_below_the_bound_is_a_defect_of_the_library(own, tmp_path):
 
 
 def test_a_renewal_goes_on_where_it_was(tmp_path):
-    names = (SMALL, "services-005-1", "fleet-004xa100-1", "normal-25-2xa100-012-1", "reject-normal-25-1xa100-060-1")
+    names = (SMALL, "services-005-1", "fleet-004xa100-1", "normal-25-2xa100-012-1", "normal-25-1xa100-030-4")
     kept = ("name", "kind", "title", "goal", "spec", "source", "url", "question")
     unknown = dict.fromkeys(("gpu", "licence", "derivation"), "") | {"n": 0}
     infos = (dataclasses.asdict(library().info(name)) for name in names)
@@ -200,6 +201,7 @@ def test_a_renewal_goes_on_where_it_was(tmp_path):
         assert verify(there, info.name) == []
         assert info.sha256 == library().info(info.name).sha256
         assert info.best.value >= library().info(info.name).best.value * (1 - 1e-6)
+        assert info.lower_bound.method not in SCHEDULERS
     refused(renew, there, match="at least 1 s", limit=0.5)
 
 
@@ -211,8 +213,8 @@ def test_a_renewal_that_is_interrupted_writes_nothing(name, monkeypatch):
         goal_of(library().info(name)).attempt(load(name), library().info(name).question, 5.0, 1)
 
 
-def test_a_renewal_seeks_a_better_certificate_for_the_plan_on_record(tmp_path):
-    """Here for one whose prices are as bad as can be; what is not better stays as it is."""
+def test_a_renewal_seeks_a_better_certificate_for_the_plan_on_record(tmp_path, monkeypatch):
+    """Here for one whose prices are as bad as can be; what is not better stays as it is, so prices for a new plan."""
     name = "far-2xa100-2xa30-040-mixed-2"
     info = library().info(name)
     shutil.copytree(DATA, tmp_path / "data")
@@ -227,6 +229,10 @@ def test_a_renewal_seeks_a_better_certificate_for_the_plan_on_record(tmp_path):
     after = there.info(name)
     assert after.certified > bad.lower_bound
     assert verify(there, name) == []
+    long = goal_of(info).text(solve(load(name), "lpt").schedule)
+    worse = sealed(after, best=dataclasses.replace(after.best, value=1e4), plan_sha256=digest_of(long), tried_s=0.0)
+    monkeypatch.setattr("mig_opt.instances.library._PRICING_SECONDS", 0.0)
+    assert renew(write_entry(there, worse, plans=long), [name], limit=1).info(name).certified >= after.certified
 
 
 def test_the_planner_pursues_the_goal_of_the_instance():
