@@ -184,6 +184,7 @@ def test_a_plan_below_the_bound_is_a_defect_of_the_library(own, tmp_path):
 
 def test_a_renewal_goes_on_where_it_was(tmp_path):
     names = (SMALL, "services-005-1", "fleet-004xa100-1", "normal-25-2xa100-012-1", "normal-25-1xa100-030-4")
+    names += ("reject-normal-25-1xa100-060-1",)
     kept = ("name", "kind", "title", "goal", "spec", "source", "url", "question")
     unknown = dict.fromkeys(("gpu", "licence", "derivation"), "") | {"n": 0}
     infos = (dataclasses.asdict(library().info(name)) for name in names)
