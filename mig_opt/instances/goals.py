@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mig_opt.batch.batch import Batch
+from mig_opt.batch.bounds import best_lower_bound
 from mig_opt.batch.schedule import Schedule
 from mig_opt.errors import InputError, Problem
 from mig_opt.files import KINDS
@@ -82,12 +83,6 @@ def _plans(kind: str) -> Any:
 def _judge_schedule(batch: Batch, schedule: Schedule, _: Mapping[str, Any]) -> Judgement:
     found = validate(batch, schedule)
     return Judgement.of(found.violations, found.makespan)
-
-
-def _schedule_bound(batch: Batch, _: Mapping[str, Any]) -> float:
-    from mig_opt.batch.bounds import best_lower_bound
-
-    return best_lower_bound(batch)
 
 
 def _solve(batch: Batch, _: Mapping[str, Any], seconds: float, workers: int, method: str = AUTO) -> Attempt:
@@ -195,11 +190,6 @@ def _room_after(state: FleetState, migrations: tuple[Migration, ...], wanted: li
     return found.room if found.plan is not None else f"there is no room for {', '.join(wanted)} at the end"
 
 
-def _migrations_bound(state: FleetState, question: Mapping[str, Any]) -> float:
-    """Return 1 unless there is room already."""
-    return float(isinstance(_room_after(state, (), question["room"]), str))
-
-
 def _defragment(
     state: FleetState, question: Mapping[str, Any], seconds: float, workers: int, _method: str = AUTO
 ) -> Attempt:
@@ -219,7 +209,7 @@ GOALS: Mapping[tuple[str, str], Goal] = {
         "s",
         "the last end of a task",
         judge=_judge_schedule,
-        bound=_schedule_bound,
+        bound=lambda batch, _: best_lower_bound(batch),
         attempt=_solve,
         methods=METHODS.names,
         **_SCHEDULE,
@@ -261,7 +251,7 @@ GOALS: Mapping[tuple[str, str], Goal] = {
         read=_read_migrations,
         text=_migrations_text,
         judge=_judge_migrations,
-        bound=_migrations_bound,
+        bound=lambda state, asked: float(isinstance(_room_after(state, (), asked["room"]), str)),  # 0 if there is room
         attempt=_defragment,
     ),
 }

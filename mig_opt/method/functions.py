@@ -6,7 +6,6 @@ import ast
 import functools
 import importlib
 import inspect
-import math
 import operator
 import runpy
 import sys
@@ -116,7 +115,7 @@ def reporting(function: Callable[..., Any], wanted: Any) -> Callable[..., None]:
     """Return a method that reports the plan of a function."""
 
     def method(problem: object, control: Any) -> None:
-        plan = planned_by(function, problem, math.inf if control.remaining is None else control.remaining)
+        plan = planned_by(function, problem, control.left)
         if plan is None:
             return
         if not isinstance(plan, wanted):

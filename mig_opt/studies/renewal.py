@@ -102,23 +102,17 @@ def _renewed(library: Library, info: InstanceInfo, seconds: float, workers: int)
 def _with_bounds(
     info: InstanceInfo, problem: Any, found: Attempt, files: dict[str, Any], certificate: str | None
 ) -> InstanceInfo:
-    """Return an entry with the best lower bound, and what follows without a solver, for the best plan so far.
-
-    Where a new plan needs another certificate, that on record may have better prices than those that are found now.
-    """
+    """Return an entry with the best lower bound, and what follows without a solver, for the best plan so far."""
     proved, changes, plan = float("-inf"), dict[str, Any](), found.plan
     if info.kind != "batch":
         changes["certified"] = goal_of(info).bound(problem, info.question)
     elif plan is not None:
-        before = [CERTIFICATE.from_json(certificate)] if certificate is not None and "plans" in files else []
-        most = float("-inf") if "plans" in files or info.certified is None else info.certified
-        for like in (None, *before):
-            made = dict[str, str | None]()
-            better = certified(problem, plan, made, like)
-            if better["certified"] > most:
-                most = better["certified"]
-                changes |= better
-                files |= made
+        made = dict(files)
+        like = CERTIFICATE.from_json(certificate) if certificate is not None and "plans" in files else None
+        better = certified(problem, plan, made, like)
+        if "plans" in files or info.certified is None or better["certified"] > info.certified:
+            changes |= better
+            files |= made
     shown = changes.get("certified", info.certified)
     bound = None if info.lower_bound is None else info.lower_bound.value
     best = max(found.lower_bound, -1.0 if shown is None else shown)

@@ -288,14 +288,13 @@ def slice_load_value(batch: Batch, weights: Sequence[int]) -> Fraction:
         weight_of[placement.profile] = min(covered, weight_of.get(placement.profile, covered))
     rows, parts = _exact_times(batch)
     load = Fraction(sum(min(weight_of[profile] * time for profile, time in row.items()) for row in rows), parts)
-    created: dict[str, list[Fraction]] = {name: [] for name in on_slice}
-    for profile in {profile for row in rows for profile in row}:
-        created[profile.gpu].append(_exactly(batch.operations.of("create", profile)))
+    used = {profile for row in rows for profile in row}
+    created = {profile: _exactly(batch.operations.of("create", profile)) for profile in used}
     # the weight of all slices by the second before which nothing runs there
     begins: Counter[Fraction] = Counter()
     for kind, on_gpus, idle in _live_by_kind(batch):
         # Where no task can run the second does not matter.
-        first = min(created[kind.name] or [each for own in created.values() for each in own])
+        first = min([own for profile, own in created.items() if profile.gpu == kind.name] or created.values())
         for live in on_gpus:
             free = {at: seconds for placement, seconds in live for at in placement.footprint}
             for at, weight in enumerate(on_slice[kind.name]):
@@ -320,13 +319,11 @@ def critical_task_of(batch: Batch) -> CriticalTask:
             begin = min(_begin(batch, placement, live) for live in (on_gpus + [[]] * (idle > 0)))
             begins[placement.profile] = min(begin, begins.get(placement.profile, begin))
     rows, parts = _exact_times(batch)
-    finer = math.lcm(*(begin.denominator for begin in begins.values()))
-    waits = {profile: int(begin * finer * parts) for profile, begin in begins.items()}
     value, name = max(
-        (min(waits[profile] + time * finer for profile, time in row.items()), task.name)
+        (min(begins[profile] * parts + time for profile, time in row.items()), task.name)
         for task, row in zip(batch.tasks, rows, strict=True)
     )
-    return CriticalTask(name, str(Fraction(value, finer * parts)))
+    return CriticalTask(name, str(value / parts))
 
 
 def _exact_times(batch: Batch) -> tuple[list[dict[Profile, int]], int]:

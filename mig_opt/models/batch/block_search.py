@@ -87,8 +87,7 @@ class BlockSearch(ABC, Generic[M]):
         return self.building <= _MAX_BUILD_SECONDS and self._has_time(self.building / _BUILD_SHARE)
 
     def _has_time(self, seconds: float) -> bool:
-        remaining = self.control.remaining
-        return not self.control.expired and (remaining is None or seconds <= remaining)
+        return not self.control.expired and seconds <= self.control.left
 
     def run(self) -> None:
         """Search until the best schedule is proven optimal or the time is up.

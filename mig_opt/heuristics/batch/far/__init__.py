@@ -54,7 +54,7 @@ def far(batch: Batch, control: Control[Schedule]) -> None:
     -----
     O(n log n) for each allocation that is not skipped, of which there are at most (sizes - 1) * n + 1.
     """
-    for plan in best_plans(batch, control, kept=_REFINEMENT_SHARE * (control.remaining or 0.0)):
+    for plan in best_plans(batch, control):
         if _can_refine(batch, control):
             refinement = Refinement(batch, plan.instances())
             refinement.run(control)
@@ -95,13 +95,10 @@ def far_unrefined(batch: Batch, control: Control[Schedule]) -> None:
     best_plans(batch, control)
 
 
-def best_plans(batch: Batch, control: Control[Schedule], *, kept: float = 0.0) -> list[RepartitionPlan]:
-    """Run phases 1 and 2, report each schedule that is better than those before, and return the last plans, best first.
-
-    ``kept`` seconds of the time limit are left over, if there are more than some hundred tasks: fewer take no time.
-    """
+def best_plans(batch: Batch, control: Control[Schedule]) -> list[RepartitionPlan]:
+    """Run phases 1 and 2, report each schedule better than those before, and return the last plans, best first."""
     found = deque[RepartitionPlan](maxlen=_MAX_STARTS)
-    for plan in _shorter_plans(batch, control, partial(RepartitionPlan, Repartitioning(batch)), kept):
+    for plan in _shorter_plans(batch, control, partial(RepartitionPlan, Repartitioning(batch))):
         found.appendleft(plan)
         control.report_plan(plan.schedule())
     return [*found]
@@ -126,10 +123,7 @@ def _can_refine(batch: Batch, control: Control[Schedule]) -> bool:
 
 
 def _shorter_plans(
-    batch: Batch,
-    control: Control[Schedule],
-    plan_of: Callable[[AllocationFamily, float], _Plan],
-    kept: float = 0.0,
+    batch: Batch, control: Control[Schedule], plan_of: Callable[[AllocationFamily, float], _Plan]
 ) -> Iterator[_Plan]:
     """Go through the allocations, and yield each plan that is shorter than all before.
 
@@ -139,7 +133,7 @@ def _shorter_plans(
     """
     family = AllocationFamily(batch)
     slices = batch.gpus * batch.kind(0).compute_slices
-    kept += _SECONDS_PER_GPU * batch.gpus
+    kept = _REFINEMENT_SHARE * (control.remaining or 0.0) + _SECONDS_PER_GPU * batch.gpus
     plan_seconds = _SECONDS_PER_PLACEMENT * len(batch.placements()) * batch.gpus + _SECONDS_PER_TASK * len(batch.tasks)
     least = float("inf")
     while family.area / slices <= least * (1 + 1e-9):
