@@ -50,9 +50,8 @@ TIME_RANGES: Mapping[TimesName, tuple[float, float]] = {"WideTimes": (1.0, 100.0
 _STAYS_MEMORY_BOUND: Mapping[Variant, float] = {"paper": 0.7, "published-program": 0.9}
 """Probability that a memory-bound task remains one with a slice more."""
 _SHARE_TOLERANCE = 1e-9
-MOST_TASKS = 10_000_000
-"""Number of tasks of a batch above which it is taken for a slip of the pen."""
-MOST_SEED = 2**128 - 1
+MOST_TASKS, MOST_SEED = 10_000_000, 2**128 - 1
+"""Number of tasks of a batch above which it is taken for a slip of the pen, and the largest seed."""
 SPEEDS = 0.7, 1.6
 """Range of the times of a task on another kind of GPU, as a multiple of those on the largest."""
 

@@ -32,7 +32,6 @@ from mig_opt.method.functions import imported
 from mig_opt.method.registry import AUTO, DEPLOY_METHODS, METHODS
 from mig_opt.serving.day import Day, DayPlan
 from mig_opt.serving.demand import Demand
-from mig_opt.serving.deployment import Deployment
 from mig_opt.serving.rates import RateTable
 from mig_opt.validation import validate, validate_deployment, validate_migrations
 
@@ -92,10 +91,6 @@ def _solve(batch: Batch, _: Mapping[str, Any], seconds: float, workers: int, met
 
 
 # Deployments
-
-
-def _judge_deployment(demand: Demand, deployment: Deployment, _: Mapping[str, Any]) -> Judgement:
-    return Judgement.of(validate_deployment(demand, deployment).violations, deployment.cost(demand))
 
 
 def _cost_bound(demand: Demand, _: Mapping[str, Any]) -> float:
@@ -201,8 +196,10 @@ def _defragment(
 
 
 _SCHEDULE = _plans("schedule")
-_DEPLOYMENT = _plans("deployment") | {"judge": _judge_deployment, "bound": _cost_bound, "attempt": _deploy}
-_DEPLOYMENT |= {"methods": DEPLOY_METHODS.names}
+_DEPLOYMENT = _plans("deployment") | {"bound": _cost_bound, "attempt": _deploy, "methods": DEPLOY_METHODS.names}
+_DEPLOYMENT["judge"] = lambda demand, plan, _: Judgement.of(
+    validate_deployment(demand, plan).violations, plan.cost(demand)
+)
 
 GOALS: Mapping[tuple[str, str], Goal] = {
     ("batch", "makespan"): Goal(

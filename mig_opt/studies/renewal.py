@@ -100,7 +100,7 @@ def _renewed(library: Library, info: InstanceInfo, seconds: float, workers: int)
 
 
 def _with_bounds(
-    info: InstanceInfo, problem: Any, found: Attempt, files: dict[str, Any], certificate: str | None
+    info: InstanceInfo, problem: Any, found: Attempt, files: dict[str, Any], old: str | None
 ) -> InstanceInfo:
     """Return an entry with the best lower bound, and what follows without a solver, for the best plan so far."""
     proved, changes, plan = float("-inf"), dict[str, Any](), found.plan
@@ -108,7 +108,7 @@ def _with_bounds(
         changes["certified"] = goal_of(info).bound(problem, info.question)
     elif plan is not None:
         made = dict(files)
-        like = CERTIFICATE.from_json(certificate) if certificate is not None and "plans" in files else None
+        like = CERTIFICATE.from_json(old) if old is not None and "plans" in files else None
         better = certified(problem, plan, made, like)
         if "plans" in files or info.certified is None or better["certified"] > info.certified:
             changes |= better

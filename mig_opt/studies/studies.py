@@ -301,7 +301,6 @@ def _value_problems(
     source: GeneratedBatches | GeneratedTraces, check: Callable[[str, Any], Iterator[Problem]]
 ) -> Iterator[Problem]:
     """Yield the problems of each of the values that the settings of a generator list, with the path of the value."""
-    most_seed = MOST_SEED if isinstance(source, GeneratedBatches) else 2**63 - 1
     for attribute in dataclasses.fields(source):
         name = attribute.name
         if name in ("parameters", "group"):
@@ -312,7 +311,7 @@ def _value_problems(
             if name == "operation_costs":
                 found = wrong_flag(name, value)
             elif name == "seeds":
-                found = wrong_integer(name, value, 0, most_seed)
+                found = wrong_integer(name, value, 0, MOST_SEED if isinstance(source, GeneratedBatches) else 2**63 - 1)
             else:
                 found = check(name, value)
             where = name if len(values) == 1 else f"{name}[{index}]"

@@ -4,7 +4,7 @@ import json
 
 from study_parts import FAR, FIRST_FIT, SMALL, document, failing, method_that, problems, resumed
 
-from mig_opt import Batch, Schedule, Study, Task, generate_batch, get_gpu, run_study, solve
+from mig_opt import Batch, Study, Task, generate_batch, get_gpu, run_study, solve
 from mig_opt.files.batch.batches import BATCH
 from mig_opt.studies import BundledBatch, GeneratedBatches, GeneratedTraces, MethodSettings, study_from_json, study_rows
 from mig_opt.studies.studies import read_run, runs_of
@@ -92,12 +92,6 @@ def test_a_method_that_crashes_is_a_row(tmp_path, monkeypatch):
     assert run_study(study, path).failures, "a row is a row"
     assert not run_study(study, path, retry=True).failures
     assert len(path.read_text().splitlines()) == 4
-
-
-def test_an_invalid_schedule_is_a_failure(monkeypatch):
-    method_that(monkeypatch, lambda batch, control: control.report_plan(Schedule((), ())))
-    (failure,) = run_study(Study((GeneratedBatches(n=(3,)),), (FAR,))).failures
-    assert "returned an invalid schedule" in failure
 
 
 def test_fresh_runs_measure_memory():

@@ -152,18 +152,14 @@ def test_own_methods_and_schedulers_take_part_in_studies(jobs, tmp_path):
 
 
 def test_studies_refuse_what_other_processes_do_not_find():
-    batches, traces = (GeneratedBatches(n=(4,)),), (GeneratedTraces(("normal-25",)),)
+    batches, traces, far = (GeneratedBatches(n=(4,)),), (GeneratedTraces(("normal-25",)),), (MethodSettings("far"),)
     for study, path, message in (
         (Study(batches, (MethodSettings(lambda batch: None),)), "methods[0].method", "at the top of a file"),
         (Study(traces=traces, policies=(PolicySettings(FleetAgent(first)),)), "policies[0].policy", "at the top of"),
         (Study(traces=traces, policies=(PolicySettings(agent, {"a": (1,)}),)), "policies[0].options.a", "given by"),
         (Study(batches, (MethodSettings("far", time_limit=5),)), "methods[0].time_limit", "a tuple of values"),
         (Study((GeneratedBatches((4,), 3, gpu=5),), (MethodSettings("far"),)), "batches[0].seeds", "a tuple of values"),
-        (
-            Study((GeneratedBatches((4,), scaling=({1: 1.0},)),), (MethodSettings("far"),)),
-            "batches[0].scaling",
-            "a name",
-        ),
+        (Study((GeneratedBatches((4,), scaling=({1: 1.0},)),), far), "batches[0].scaling", "a name"),
         (Study(batches, ("far",)), "methods[0]", "such as MethodSettings"),
         (Study(batches[0], (MethodSettings("far"),)), "batches", "must be a tuple"),
     ):

@@ -135,9 +135,7 @@ class DaySearch:
     def _used_up(self, share: float) -> bool:
         """Return True if the run has used a share of its time, or is over."""
         control = self._control
-        return control.expired or (
-            control.remaining is not None and control.clock > share * (control.clock + control.remaining)
-        )
+        return control.expired or control.clock > share * (control.clock + control.left)
 
     def _parts(self) -> list[tuple[bool, range]]:
         """Return the day in parts: where steps in a row need all GPUs, each with the step after them, and the rest.

@@ -118,8 +118,7 @@ def check(
     options: Any = {"time_limit": time_limit, "workers": workers, "callbacks": callbacks}
     check_proof_options(DEFAULT_METHOD if method is None else method, also=wrong, **options)
     question = Question(Ticks.of(batch), schedule.makespan, certificate.within)
-    shows_nothing = Fraction(0), list[Problem]()
-    value, wrong_evidence = shows_nothing if batch.unplaceable() else _recomputed(batch, schedule, certificate)
+    value, wrong_evidence = (Fraction(0), []) if batch.unplaceable() else _recomputed(batch, schedule, certificate)
     bound = question.seconds_below(value)
     mismatches = [*_wrong_statements(batch, schedule, certificate, question), *wrong_evidence]
     mismatches += (*wrong_method(certificate.method), *_wrong_claim(batch, certificate, question, bound))

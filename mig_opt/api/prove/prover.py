@@ -288,8 +288,7 @@ def slice_load_value(batch: Batch, weights: Sequence[int]) -> Fraction:
         weight_of[placement.profile] = min(covered, weight_of.get(placement.profile, covered))
     rows, parts = _exact_times(batch)
     load = Fraction(sum(min(weight_of[profile] * time for profile, time in row.items()) for row in rows), parts)
-    used = {profile for row in rows for profile in row}
-    created = {profile: _exactly(batch.operations.of("create", profile)) for profile in used}
+    created = {p: _exactly(batch.operations.of("create", p)) for p in {own for row in rows for own in row}}
     # the weight of all slices by the second before which nothing runs there
     begins: Counter[Fraction] = Counter()
     for kind, on_gpus, idle in _live_by_kind(batch):

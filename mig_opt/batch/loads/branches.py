@@ -113,16 +113,15 @@ def branches_of(batch: IntegerBatch, gpus: tuple[int, ...] = ()) -> Branches:
     whole = sorted(number[region] for region in _outer(list(regions)))
     found = tuple(Region(region, at, regions[region]) for region, at in number.items())
     places, orders, branches = tuple(kinds.values()), listing.choices(whole), tuple(listing.branches)
-    in_turn = not live and not batch.batch.parallel_operations and sum(map(_number_of_orders, orders)) <= _MAX_ORDERS
+    number_of_orders = sum(
+        math.factorial(len(members)) // math.prod(map(math.factorial, Counter(members).values())) for members in orders
+    )
+    in_turn = not live and not batch.batch.parallel_operations and number_of_orders <= _MAX_ORDERS
     wait = min(place.create for place in places) if in_turn else 0
     if wait:
         orders = _in_every_order(orders)
         branches = tuple(branch._replace(orders=_in_every_order(branch.orders)) for branch in branches)
     return Branches(gpus, places, tuple(live.items()), branches, orders, wait, found)
-
-
-def _number_of_orders(members: Order) -> int:
-    return math.factorial(len(members)) // math.prod(map(math.factorial, Counter(members).values()))
 
 
 def _in_every_order(choices: Iterable[Order]) -> tuple[Order, ...]:

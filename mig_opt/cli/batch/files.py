@@ -42,22 +42,11 @@ def generate(
 
     # The function refuses other names.
     names: dict[str, Any] = {"scaling": scaling, "times": times, "variant": variant, "decided_by": decided_by}
-    if variant == "published-program":
-        call.none_of(("--p-sup", "--decided-by"), "is for --variant paper; leave it out")
-    else:
-        call.none_of(("--memory-bound",), "is for --variant published-program; leave it out")
+    foreign = ("--p-sup", "--decided-by") if variant == "published-program" else ("--memory-bound",)
+    call.none_of(foreign, f"is not for --variant {variant}; leave it out")
     with call.step():
-        batch = generate_batch(
-            n,
-            gpu=gpu,
-            gpus=gpus,
-            p_sup=p_sup,
-            seed=seed,
-            decimals=decimals,
-            shuffle=shuffle,
-            memory_bound=memory_bound,
-            **names,
-        )
+        figures: dict[str, Any] = {"p_sup": p_sup, "seed": seed, "decimals": decimals, "memory_bound": memory_bound}
+        batch = generate_batch(n, gpu=gpu, gpus=gpus, shuffle=shuffle, **figures, **names)
         check_number_of_gpus(gpus)
     call.begin(batch=output)
     return made("batch", batch, output, BATCH.to_json)

@@ -133,10 +133,10 @@ def test_plans_know_their_makespan(batch: Batch) -> None:
 READINGS: list[tuple[Reading, bool]] = [(name, several) for several in (False, True) for name in ("margins", "slacks")]
 
 
-def refinement(tasks: dict[str, tuple[float, ...]], *, zero: bool = True, gpus: int = 1, **more: float) -> Refinement:
+def refinement(tasks: dict[str, tuple[float, ...]], *, gpus: int = 1) -> Refinement:
     """A refinement on A30s: for each placement (``2g@0``, or ``2g@0/1`` on GPU 1) the seconds of its tasks.
 
-    A task can run on the size where it is; ``more`` are the gigabytes that tasks need, as ``t3=8``.
+    A task can run on the size where it is.
     """
     names = {profile.name[:2]: profile.name for profile in A30.profiles_of("base")}
     planned: list[Task] = []
@@ -146,11 +146,9 @@ def refinement(tasks: dict[str, tuple[float, ...]], *, zero: bool = True, gpus: 
         placement = A30.placement(names[place[:2]], int(place[3:]))
         there = next(one for one in instances if (one.gpu, one.placement) == (int(gpu or 0), placement))
         for each in seconds:
-            name = f"t{len(planned)}"
-            planned.append(Task(name, {placement.profile.compute_slices: each}, more.get(name)))
+            planned.append(Task(f"t{len(planned)}", {placement.profile.compute_slices: each}))
             there.tasks.append(planned[-1])
-    costs = OperationCosts.zero(A30) if zero else A30.operation_costs
-    return Refinement(Batch(tuple(planned), A30, gpus, operations=costs), instances)
+    return Refinement(Batch(tuple(planned), A30, gpus, operations=OperationCosts.zero(A30)), instances)
 
 
 def refined(batch: Batch) -> tuple[Control, Refinement]:
@@ -294,12 +292,9 @@ def behind(batch: Batch, *busy: float) -> tuple[int, int, list[list[float]]]:
     return plan.moves, plan.swaps, list(loads.values())
 
 
-def test_behind_a_busy_slice_a_task_moves_to_the_slice_that_is_idle_longest() -> None:
+def test_behind_a_busy_slice_a_task_moves_to_the_slice_that_is_idle_longest_or_is_swapped() -> None:
     # Slice 0 would end at 10 + 3; the others are idle for 13 - 3 seconds, and the first of them takes the task.
     assert behind(ones(3.0, 3.0, 3.0, 3.0), 10.0) == (1, 0, [[], [3.0, 3.0], [3.0], [3.0]])
-
-
-def test_behind_a_busy_slice_tasks_are_swapped_if_none_fits() -> None:
     # Slice 0 would end at 3 + 5, and slice 1 is idle for 8 - 1 - 3: too short for the 5 seconds, so they are swapped.
     assert behind(ones(5.0, 3.0, 3.0, 3.0), 3.0, 1.0, 1.0, 1.0) == (0, 1, [[3.0], [5.0], [3.0], [3.0]])
 

@@ -114,9 +114,8 @@ class Refinement:
         for instance in instances:
             on_gpu[instance.gpu].append(instance)
         for gpu in range(batch.gpus):
-            there = on_gpu[gpu]
             timeline = GpuTimeline(
-                there,
+                on_gpu[gpu],
                 batch.operations,
                 parallel_operations=batch.parallel_operations,
                 driver_free=self._driver_free.get(gpu, 0.0),
@@ -124,7 +123,7 @@ class Refinement:
             )
             tasks = [
                 sorted((task.seconds(instance.placement.profile), index[task.name]) for task in instance.tasks)
-                for instance in there
+                for instance in on_gpu[gpu]
             ]
             self._gpus.append(_Gpu(timeline, tasks, "margins"))
         self._makespans = [gpu.times.makespan for gpu in self._gpus]
