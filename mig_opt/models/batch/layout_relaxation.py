@@ -9,8 +9,9 @@ others choose, in whole numbers. Tasks that may run in the same placements are a
 these at will. Of a hundred tasks a dozen have a choice left, so CP-SAT needs some hundredths of a second, and the bound
 is mostly that of whole tasks: loads of a hundred tasks can be divided to the tick.
 
-*To the tick* they are divided by their subset sums, instance by instance, as much as there is room for, out of the
-tasks in random order. Only groups of many tasks are divided then; the others have their places from the program.
+*To the tick* they are divided by their subset sums, instance by instance, as much as there is room for, long tasks
+first, in an order that is partly random. Only groups of many tasks are divided then; the others have their places from
+the program.
 """
 
 from __future__ import annotations
