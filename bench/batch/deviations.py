@@ -72,7 +72,7 @@ class Simulated(Machines):
 
     def __init__(self, batch: Batch, truth: Mapping[str, Task]) -> None:
         self._simulated, self._truth, self._gpu = Driver(batch), truth, batch.kind(0)
-        self._time = 0.0
+        self._time = self._shift = 0.0
         self._ends: list[tuple[float, int, Done]] = []
         self._order = itertools.count()
         self.tries: Any = SimpleNamespace(clear=lambda: None)  # they have no files
@@ -98,7 +98,7 @@ class Simulated(Machines):
     def begin(self, task: str, name: str, command: Sequence[str], environment: Mapping[str, str]) -> None:
         """Begin a task, which takes its true time."""
         seconds = there(self._truth[task].time_on(self._gpu.profile(environment["MIG_OPT_PROFILE"])))
-        self._end(seconds, None, task, Outcome(self._time + seconds, 0))
+        self._end(seconds, None, task, Outcome(seconds, 0))
 
     def next(self, until: float | None) -> Done | None:
         """Return what ends next."""
