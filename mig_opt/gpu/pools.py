@@ -12,7 +12,7 @@ from mig_opt.gpu.model import GpuModel
 from mig_opt.rules import check_values
 from mig_opt.rules.vocabulary import Count, Flag, Number
 
-Cost = Annotated[float, Number(at_least=0, at_most=1e15, words="a number from 0 (at no further cost) to 1e15")]
+Cost = Annotated[float, Number(at_least=0, at_most=1e20, words="a number from 0 (at no further cost) to 1e20")]
 
 
 @dataclass(frozen=True, slots=True)

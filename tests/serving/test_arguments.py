@@ -76,7 +76,7 @@ def test_only_paths_are_read(kind, path, told):
             [
                 "gpu: must be a GpuModel, for example get_gpu('A100'), is 'A100' (str)",
                 "count: must be from 1 to 2147483647, is 0",
-                "cost: must be a number from 0 (at no further cost) to 1e15, is 1e+308",
+                "cost: must be a number from 0 (at no further cost) to 1e20, is 1e+308",
             ],
         ),
         (
