@@ -234,6 +234,13 @@ class IntegerBatch:
         part.places = tuple(replace(place, durations=kept[id(place.durations)]) for place in some)
         return part
 
+    def within(self, places: Sequence[int]) -> IntegerBatch:
+        """Return the batch with some of the places only, by index; nothing is live."""
+        part = object.__new__(IntegerBatch)
+        part.batch, part.horizon, part.ticks, part.live = self.batch, self.horizon, self.ticks, frozenset()
+        part.places = tuple(self.places[at] for at in places)
+        return part
+
     @cached_property
     def on_gpu(self) -> dict[int, list[int]]:
         """The indices of the places of each GPU on which something can end by the horizon."""

@@ -79,6 +79,12 @@ class Branches:
         return all(len(use.kinds) <= _MAX_KINDS_APART for use in self.uses)
 
     @property
+    def unordered(self) -> Branches:
+        """The same branches with one order for each choice of members, so that none waits for others."""
+        branches = tuple(branch._replace(orders=_in_one_order(branch.orders)) for branch in self.branches)
+        return replace(self, branches=branches, orders=_in_one_order(self.orders), wait=0)
+
+    @property
     def inner(self) -> frozenset[int]:
         """The branches that can be beside or inside of others."""
         inside = (order for branch in self.branches for order in branch.orders)
@@ -135,6 +141,11 @@ def _in_every_order(choices: Iterable[Order]) -> tuple[Order, ...]:
                 yield from ((first, *rest) for rest in orders(members[:at] + members[at + 1 :]))
 
     return tuple(sorted(order for members in choices for order in orders(members)))
+
+
+def _in_one_order(orders: Iterable[Order]) -> tuple[Order, ...]:
+    """Return one order for each choice of members."""
+    return tuple(sorted({tuple(sorted(members)) for members in orders}))
 
 
 def _outer(regions: list[frozenset[int]]) -> list[frozenset[int]]:

@@ -170,6 +170,17 @@ def layouts_in(branches: Branches, order: Sequence[int]) -> Iterator[Layout]:
     yield from itertools.product(*(list(members_of(branches, at)) for at in order))
 
 
+def in_one_order(layout: Layout) -> Layout:
+    """Return the layout with the same members, in the order that is the same for all of these."""
+    return tuple(sorted(member._replace(inside=in_one_order(member.inside)) for member in layout))
+
+
+def in_every_order(layout: Layout) -> set[Layout]:
+    """Return the layouts with the same members."""
+    members = ([member._replace(inside=inside) for inside in in_every_order(member.inside)] for member in layout)
+    return {order for some in itertools.product(*members) for order in itertools.permutations(some)}
+
+
 def number_of_layouts(branches: Branches) -> int:
     """Return how many layouts a GPU has."""
     counts: list[int] = []

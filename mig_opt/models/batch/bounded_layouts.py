@@ -17,7 +17,7 @@ from mig_opt.batch.loads.branches import Branches
 from mig_opt.batch.loads.columns import grain_of
 from mig_opt.batch.loads.layout_bounds import fractional_bound, subgradient_prices
 from mig_opt.batch.loads.layout_values import OpenLayout, PricedTasks, open_layouts, priced_tasks
-from mig_opt.batch.loads.layouts import LayoutTree, whole_layout
+from mig_opt.batch.loads.layouts import Layout, LayoutTree, whole_layout
 from mig_opt.batch.loads.subsets import Reals, Table
 from mig_opt.models.batch.block_search import BlockSearch, M
 from mig_opt.models.batch.dual_price_bound import DualPrices
@@ -28,7 +28,7 @@ _GRAINS = 10_000
 _MAX_OPEN = 10_000
 """Layouts of all GPUs that dual prices leave, at most."""
 
-_LISTED_AT_A_TIME, _SECONDS_PER_LAYOUT = 256, 3e-4
+_LISTED_AT_A_TIME, SECONDS_PER_LAYOUT = 256, 3e-4
 """Layouts that are listed before the time is asked for; seconds to list one, and to find its first bound."""
 
 FINE_DESCENTS = ((40_000, 30), (160_000, 40))
@@ -48,8 +48,8 @@ _MAX_CELLS = 2**30
 class BoundedLayout:
     """Layouts of all GPUs that may have a better schedule."""
 
-    def __init__(self, tree: LayoutTree, lower: int) -> None:
-        self.tree = tree
+    def __init__(self, layout: Layout, tree: LayoutTree, lower: int) -> None:
+        self.layout, self.tree = layout, tree
         self.lower = lower  # ticks that every schedule with them takes, or the best schedule if that is less
         self.prices: Reals | None = None  # their own dual prices, shape (tasks,), if they have some so far
 
@@ -67,12 +67,12 @@ def bound_layouts(
 
     def bound(entry: OpenLayout) -> BoundedLayout:
         tree = LayoutTree(problem, branches, [entry.layout])
-        return BoundedLayout(tree, max(entry.lower, fractional_bound(tree, ticks, at_most)))
+        return BoundedLayout(entry.layout, tree, max(entry.lower, fractional_bound(tree, ticks, at_most)))
 
     bounded: list[BoundedLayout] = []
     with ThreadPoolExecutor(control.workers) as pool:
         while some := list(itertools.islice(listed, _LISTED_AT_A_TIME)):
-            control.spend(_SECONDS_PER_LAYOUT * len(some))
+            control.spend(SECONDS_PER_LAYOUT * len(some))
             if left() <= 0:
                 return None
             bounded += [layout for layout in pool.map(bound, some) if layout.lower <= at_most]

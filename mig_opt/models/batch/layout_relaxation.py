@@ -12,10 +12,15 @@ is mostly that of whole tasks: loads of a hundred tasks can be divided to the ti
 *To the tick* they are divided by their subset sums, instance by instance, as much as there is room for, long tasks
 first, in an order that is partly random. Only groups of many tasks are divided then; the others have their places from
 the program.
+
+*Operations in their best order.* What the paths do not tell are waits for the driver. With divided loads the block
+model of a layout (:mod:`mig_opt.models.batch.divided_blocks`) has a dozen blocks, and is solved in tenths of a second:
+that gives the waits to divide for, and where no placement can be created twice a bound that has them.
 """
 
 from __future__ import annotations
 
+import copy
 import random
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -25,10 +30,12 @@ import numpy as np
 import numpy.typing as npt
 from ortools.sat.python import cp_model
 
+from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.division import divide
 from mig_opt.batch.loads.layouts import LayoutTree
 from mig_opt.batch.loads.subsets import NEVER, Integers
 from mig_opt.method.control import Limits
+from mig_opt.models.batch.divided_blocks import DividedBlocks
 from mig_opt.models.solvers.backend import IntegerOutcome, Request
 from mig_opt.models.solvers.cpsat import run
 from mig_opt.models.solvers.longest_path import path_weights
@@ -49,6 +56,9 @@ which differ by how operations wait for each other."""
 _MAX_BITS, _SECONDS_PER_BIT = 2**32, 5e-11
 """Subset sums that are known to be some or not, each for the first ones of the tasks, at most; seconds for one."""
 
+_TWICE_SHARE = 0.02
+"""Share of the time for the question whether one placement can be created twice, at most."""
+
 Group = tuple[int, ...]
 """Stacks, by index."""
 
@@ -66,6 +76,7 @@ class _Loads(NamedTuple):
 
     options: list[list[_Option]]  # of each task
     parts: dict[Group, list[cp_model.IntVar]]  # of each group, the load in each of its stacks
+    room: cp_model.IntVar  # in each stack of a group, beside its tasks
 
     def of_stacks(self, stacks: int) -> list[list[cp_model.IntVar]]:
         """Return the parts in each stack."""
@@ -150,6 +161,68 @@ class LayoutRelaxation:
         found = division.assignments(at_most, control)
         return outcome.bound, ([self._places[stack] for stack in stacks] for stacks in found)
 
+    def bound_in_order(self, problem: IntegerBatch, control: Limits, at_least: int, at_most: int, share: float) -> int:
+        """Return ticks that every schedule takes, with divided loads in the best order of operations; at most one more.
+
+        ``at_least`` is a bound, too: the answer where a placement may be created twice within the limit.
+        """
+        built = self._blocks(problem, at_least, at_most, 0) if self._creates_once(problem, control, at_most) else None
+        if built is None:
+            return at_least
+        outcome = run(built[0].model, control, Request(at_least=at_least, share=share, tight=True), workers=1)
+        return at_most + 1 if outcome.infeasible else outcome.bound
+
+    def divisions_in_order(
+        self, problem: IntegerBatch, control: Limits, at_least: int, at_most: int, share: float
+    ) -> Iterator[list[int]]:
+        """Yield assignments whose paths are within the limit with all waits for the driver, in an order of operations.
+
+        That order is sought for loads that are divided at will, in a share of the time that is left; of those that take
+        least time, it is the one that leaves most room to the division.
+        """
+        built = self._blocks(problem, at_least, at_most, _MEMBERS)
+        if built is None or all(len(group) == 1 for group in built[1].parts):
+            return
+        blocks, loads = built
+        shortest = run(blocks.model, control, Request(at_least=at_least, share=share, tight=True), workers=1)
+        if shortest.values is None or shortest.objective is None:
+            return
+        blocks.widen(shortest.objective, loads.room)
+        widest = run(blocks.model, control, Request(at_least=-at_most, share=share, tight=True), workers=1)
+        values = shortest.values if widest.values is None else widest.values
+        operations = blocks.operations_of(values, self._cover)
+        for stacks in _Division(self._cover, operations, loads, values).assignments(at_most, control):
+            yield [self._places[stack] for stack in stacks]
+
+    def _creates_once(self, problem: IntegerBatch, control: Limits, at_most: int) -> bool:
+        """Return True if no placement can be created twice in a schedule within some ticks."""
+        for stack, place in enumerate(self._places):
+            both = problem.places[place].create + problem.places[place].destroy
+            twice = copy.copy(self)
+            twice._operations = self._operations + both * self._cover[:, stack]
+            twice._least = self._least + both * int(self._weights @ self._cover[:, stack])
+            if twice._least <= at_most * self._sum and twice.bound(control, at_most, _TWICE_SHARE) <= at_most:
+                return False
+        return True
+
+    def _blocks(
+        self, problem: IntegerBatch, at_least: int, at_most: int, members: int
+    ) -> tuple[DividedBlocks, _Loads] | None:
+        """Return a model of the order of operations, within the paths of the layout; None if it has no solution."""
+        left = self.left(at_most)
+        if not self._all_used or not all(left):
+            return None
+        found: list[_Loads] = []
+
+        def divide(model: cp_model.CpModel) -> list[list[cp_model.IntVar]]:
+            found.append(self._divided_loads(model, left, at_most, members, most_room=at_most))
+            return found[0].of_stacks(len(self._places))
+
+        blocks = DividedBlocks(problem.within(self._places), at_least, at_most, divide)
+        loads = found[0].of_stacks(len(self._places))
+        self._add_paths(blocks.model, loads, blocks.makespan)
+        return (blocks, found[0]) if self._use_all(blocks.model, left, loads) else None
+
     def _solve(
         self, control: Limits, at_most: int, share: float, members: int
     ) -> tuple[IntegerOutcome | None, _Loads | None]:
@@ -168,9 +241,7 @@ class LayoutRelaxation:
         loads = divided.of_stacks(len(self._places))
         if self._all_used and not self._use_all(model, left, loads):
             return None, None
-        for operations, row in zip(self._operations.tolist(), self._cover, strict=True):
-            through = [load for stack in np.nonzero(row)[0] for load in loads[stack]]
-            model.add(operations + sum(through) <= longest)
+        self._add_paths(model, loads, longest)
         model.minimize(longest)
         least = min(self.lower, at_most)
         # Not as for proofs: without linear programming the bounds of sums can creep up tick by tick for minutes, which
@@ -178,9 +249,17 @@ class LayoutRelaxation:
         return run(model, control, Request(at_least=least, share=share), workers=1), divided
 
     def _divided_loads(
-        self, model: cp_model.CpModel, left: Sequence[Sequence[int]], at_most: int, members: int
+        self,
+        model: cp_model.CpModel,
+        left: Sequence[Sequence[int]],
+        at_most: int,
+        members: int,
+        most_room: int = 0,
     ) -> _Loads:
-        """Let each task choose its ticks, or its stack if its group is small; groups divide the sums of their ticks."""
+        """Let each task choose its ticks, or its stack if its group is small; groups divide the sums of their ticks.
+
+        Each stack of a group has some room besides, the same in all.
+        """
         ways: list[list[tuple[int, Group]]] = []
         for task, stacks in enumerate(left):
             alike: defaultdict[int, list[int]] = defaultdict(list)
@@ -200,9 +279,18 @@ class LayoutRelaxation:
             model.add_exactly_one(option.here for option in own)
             options.append(own)
         parts = {group: [model.new_int_var(0, at_most, f"load of {group}") for _ in group] for group in sums}
+        room = model.new_int_var(0, most_room, "room")
         for group, terms in sums.items():
-            model.add(sum(parts[group]) == sum(terms))
-        return _Loads(options, parts)
+            model.add(sum(parts[group]) == sum([*terms, len(group) * room] if len(group) > 1 else terms))
+        return _Loads(options, parts, room)
+
+    def _add_paths(
+        self, model: cp_model.CpModel, loads: Sequence[Sequence[cp_model.IntVar]], longest: cp_model.IntVar
+    ) -> None:
+        """Let no path be longer than the longest one."""
+        for operations, row in zip(self._operations.tolist(), self._cover, strict=True):
+            through = [load for stack in np.nonzero(row)[0].tolist() for load in loads[stack]]
+            model.add(operations + sum(through) <= longest)
 
     def _use_all(
         self, model: cp_model.CpModel, left: Sequence[Sequence[int]], loads: Sequence[Sequence[cp_model.IntVar]]

@@ -4,40 +4,57 @@ In one layout (:mod:`mig_opt.batch.loads.layouts`) all operations are known, so 
 placement: a small model without order in time. Dual prices of their own (:mod:`mig_opt.models.batch.bounded_layouts`)
 rule out all but a few of the layouts that may have a schedule close to the bound, which rises with each step. The model
 of each that is left is worked on for some seconds, again and again for longer: that finds the schedules close to the
-bound. Without dual prices, as with a hundred tasks, the bounds of divided tasks
-(:mod:`mig_opt.batch.loads.layout_bounds`) and then of divided loads (:mod:`mig_opt.models.batch.layout_relaxation`) are
-close enough, and leave few placements to each task. Before a model is built, the loads of a layout are divided to the
-tick, where there are enough tasks for that.
+bound.
+
+Without dual prices, as with a hundred tasks, the bounds of divided tasks (:mod:`mig_opt.batch.loads.layout_bounds`) and
+then of divided loads (:mod:`mig_opt.models.batch.layout_relaxation`) rule out nearly all choices of placements, in
+whatever order they are created; the others become layouts. The best order of the operations of a layout with divided
+loads is mostly as long as a schedule, whose loads are divided to the tick: that proves batches of up to some hundred
+tasks.
 """
 
 from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from ortools.sat.python import cp_model
 
 from mig_opt.batch.integer_batch import IntegerBatch
-from mig_opt.batch.loads.branches import branches_of
-from mig_opt.batch.loads.layout_bounds import fractional_bound
+from mig_opt.batch.loads.branches import Branches, branches_of
 from mig_opt.batch.loads.layout_values import OpenLayout
-from mig_opt.batch.loads.layouts import MAX_LAYOUTS, Layout, LayoutTree, layouts_in, number_of_layouts
+from mig_opt.batch.loads.layouts import (
+    MAX_LAYOUTS,
+    LayoutTree,
+    in_every_order,
+    in_one_order,
+    layouts_in,
+    number_of_layouts,
+)
 from mig_opt.batch.loads.tree import task_ticks
 from mig_opt.models.batch.block_search import BlockSearch, M
-from mig_opt.models.batch.bounded_layouts import FINE_DESCENTS, BoundedLayout, BoundedLayouts, bound_layouts
+from mig_opt.models.batch.bounded_layouts import (
+    FINE_DESCENTS,
+    SECONDS_PER_LAYOUT,
+    BoundedLayout,
+    BoundedLayouts,
+    bound_layouts,
+)
 from mig_opt.models.batch.layout_relaxation import LayoutRelaxation
 from mig_opt.models.solvers.backend import Request
 from mig_opt.models.solvers.cpsat import run
 from mig_opt.models.solvers.highs import Highs
 
-_MAX_ORDERED_LAYOUTS = 500_000
-"""Layouts of a GPU that are looked at, at most, where the local search has brought the schedule close to the bound:
-then most choices of placements are ruled out in whatever order these are created."""
+_MAX_CHOICES = 100_000
+"""Choices of placements that are looked at without dual prices, at most. Each order of first creations is a layout of
+its own, but bounds rule out most choices in whatever order they are created."""
+
+_LISTING_SHARE = 0.5
+"""Share of the time that is left for a list of choices, at most: else it is not begun."""
 
 _FIRST_SECONDS = 1.0
 """Seconds for a layout; each further time twice as many."""
@@ -69,8 +86,12 @@ _AT_A_TIME = 32
 _RELAXED_AT_ONCE, _DIVIDED_AT_ONCE = 64, 16
 """Layouts that are relaxed before anything else; and those of them whose loads are divided."""
 
-_DIVIDED_PART = 4
-"""Part of the gap of a layout within which it is to have schedules with divided loads."""
+_DIVIDED_PARTS = (256, 16, 4)
+"""Parts of the gap of a layout within which it is to have schedules with divided loads, until it has some. Close to the
+bound hardly any task has a choice left."""
+
+_POLISHED = 5
+"""Assignments of an order of operations for which the best one is found."""
 
 _POLISH_SHARE = 0.05
 """Largest share of the time that is left, for the best order of operations of an assignment."""
@@ -85,12 +106,12 @@ def search_layouts(
     there are dual prices. ``take_turns`` is called from time to time when the layouts bring nothing: it searches for
     better schedules by other means, until that brings nothing any more, or returns False for the end of the search.
     """
-    number = number_of_layouts(branches_of(search.problem))
-    if number > (MAX_LAYOUTS if bounded is not None else _MAX_ORDERED_LAYOUTS):
-        return
-    if number > MAX_LAYOUTS:
-        take_turns()
-    if search.open:
+    branches = branches_of(search.problem)
+    if bounded is None:
+        possible = number_of_layouts(branches.unordered) <= _MAX_CHOICES
+    else:
+        possible = number_of_layouts(branches) <= MAX_LAYOUTS
+    if possible:
         _LayoutSearch(search, bounded, share, take_turns).run()
 
 
@@ -109,7 +130,8 @@ class _LayoutSearch:
         control = search.control
         self._search, self._control, self._take_turns = search, control, take_turns
         self._end = control.end_of(share)
-        self._bounded = bounded
+        self._branches, self._bounded = branches_of(search.problem), bounded
+        self._choices: set[BoundedLayout] = set()  # layouts that stand for those with the same members in any order
         if bounded is not None:
             bounded.end = self._end
         self._priced = 0  # ticks of schedules up to which no more prices are sought
@@ -117,9 +139,11 @@ class _LayoutSearch:
         self._seconds: dict[BoundedLayout, float] = {}  # of the last time that each was worked on
         self._relaxed: dict[BoundedLayout, LayoutRelaxation] = {}
         self._bounded_by_relaxation: set[BoundedLayout] = set()
+        # of each layout, the ticks within which its operations were put in order
+        self._ordered: dict[BoundedLayout, int] = {}
         self._divided: set[BoundedLayout] = set()
         self._relaxes = not Highs().missing()
-        self._all_used = branches_of(search.problem).tell_all
+        self._all_used = self._branches.tell_all
         self._ticks = task_ticks(search.problem, search.problem.places)
 
     @property
@@ -153,13 +177,30 @@ class _LayoutSearch:
                 self._price(self._bounded, layouts)
             else:
                 layout = min(within or layouts, key=self._rank)
-                if self._relaxes and layout not in self._bounded_by_relaxation:
+                # The schedules of the first layout make the bounds of the others a matter of milliseconds.
+                unbounded = layout not in self._bounded_by_relaxation and (self._divided or layout not in self._relaxed)
+                if self._relaxes and unbounded:
                     self._relax(layouts if self._bounded is None else within or [layout], layout)
                     gained = control.clock  # that is progress, too
-                elif layout not in self._divided and layout in self._relaxed:
-                    self._divide(layout)
-                elif self._work_on(layout):
-                    layouts.remove(layout)
+                else:
+                    layouts += self._go_on(layouts.pop(layouts.index(layout)))
+
+    def _go_on(self, layout: BoundedLayout) -> list[BoundedLayout]:
+        """Take the next step with a layout; return what is left of it."""
+        if self._relaxed and not self._divided:
+            self._divide(layout)
+            return [layout]
+        if layout in self._choices:
+            every = (OpenLayout(layout.lower, order) for order in in_every_order(layout.layout))
+            found = self._bound(self._branches, every)
+            return [layout] if found is None else found
+        if layout in self._relaxed and self._ordered.get(layout, sys.maxsize) >= self._search.upper:
+            self._order(layout)
+            return [layout]
+        if layout in self._relaxed and layout not in self._divided:
+            self._divide(layout)
+            return [layout]
+        return [] if self._work_on(layout) else [layout]
 
     def divide(self) -> None:
         """Divide the loads of the layouts with the least bounds."""
@@ -176,23 +217,20 @@ class _LayoutSearch:
         """List the layouts that may have a better schedule; None at the end of the time."""
         found = None if self._bounded is None else self._bounded.layouts()
         if found is None:
-            self._bounded, problem = None, self._search.problem
-            branches = branches_of(problem)
-            orders = (layouts_in(branches, order) for order in branches.orders if order)
-            ticks = np.ascontiguousarray(task_ticks(problem, branches.places).T)
-            without_waits, at_most, known = replace(branches, wait=0), self._search.upper - 1, dict[Any, bool]()
-
-            def possible(layout: Layout) -> bool:
-                """Return True if divided tasks leave its placements, in whatever order they are first created."""
-                choice = _choice_of(layout)
-                if choice not in known:
-                    tree = LayoutTree(problem, without_waits, [layout])
-                    known[choice] = fractional_bound(tree, ticks, at_most) <= at_most
-                return known[choice]
-
-            every = (OpenLayout(0, layout) for layout in filter(possible, itertools.chain.from_iterable(orders)))
-            found = bound_layouts(self._search, branches, every, ticks, lambda: self._left)
+            self._bounded, branches = None, self._branches.unordered
+            seconds = number_of_layouts(branches) * SECONDS_PER_LAYOUT / self._control.workers
+            if seconds > _LISTING_SHARE * self._left:
+                return None
+            layouts = (layout for order in branches.orders if order for layout in layouts_in(branches, order))
+            every = (OpenLayout(0, layout) for layout in layouts if layout == in_one_order(layout))
+            found = self._bound(branches, every)
+            if self._branches.wait:
+                self._choices = set(found or ())
         return found
+
+    def _bound(self, branches: Branches, layouts: Iterable[OpenLayout]) -> list[BoundedLayout] | None:
+        ticks = np.ascontiguousarray(task_ticks(self._search.problem, branches.places).T)
+        return bound_layouts(self._search, branches, layouts, ticks, lambda: self._left)
 
     def _rank(self, layout: BoundedLayout) -> tuple[float, float]:
         """Return what is less for the layout that is next."""
@@ -239,15 +277,29 @@ class _LayoutSearch:
             list(pool.map(relax, some))
         control.spend(0.0 if begun else _SECONDS_PER_RELAXATION * len(some) / control.workers)
 
+    def _order(self, layout: BoundedLayout) -> None:
+        """Bound a layout with divided loads and operations in their best order, and divide the loads for that order."""
+        search, relaxed, share = self._search, self._relaxed[layout], self._share_of(_FIRST_SECONDS)
+        at_most = self._ordered[layout] = search.upper - 1
+        problem, control = search.problem, self._control
+        lower = relaxed.bound_in_order(problem, control, layout.lower, at_most, share)
+        layout.lower = max(layout.lower, lower)
+        if layout.lower <= at_most:
+            found = relaxed.divisions_in_order(problem, control, layout.lower, at_most, share)
+            for places in itertools.islice(found, _POLISHED):
+                search.polish(places, _POLISH_SHARE)
+
     def _divide(self, layout: BoundedLayout) -> None:
         """Look for schedules of a layout whose loads are divided to the tick."""
         search, relaxed = self._search, self._relaxed[layout]
-        lower, share = max(layout.lower, relaxed.lower), self._share_of(_FIRST_SECONDS)
-        # Close to the bound hardly any task has a choice left.
-        at_most = min(lower + max(1, (search.upper - lower) // _DIVIDED_PART), search.upper - 1)
-        lower, found = relaxed.divisions(self._control, at_most, share)
-        layout.lower = max(layout.lower, min(lower, search.upper))
-        best = min(((search.report_nested(places), places) for places in found), default=None)
+        layout.lower = max(layout.lower, relaxed.lower)
+        best: tuple[int, list[int]] | None = None
+        for part in _DIVIDED_PARTS:
+            if best is None and layout.lower < search.upper:
+                at_most = min(layout.lower + (search.upper - layout.lower) // part, search.upper - 1)
+                lower, found = relaxed.divisions(self._control, at_most, self._share_of(_FIRST_SECONDS))
+                layout.lower = max(layout.lower, min(lower, search.upper))
+                best = min(((search.report_nested(places), places) for places in found), default=None)
         if best is not None and search.open:
             search.polish(best[1], _POLISH_SHARE)
         self._divided.add(layout)
@@ -282,11 +334,6 @@ class _LayoutSearch:
             # Its operations may still take longer than its paths tell.
             self._least = min(self._least, outcome.bound)
         return outcome.proven or outcome.infeasible
-
-
-def _choice_of(layout: Layout) -> tuple[object, ...]:
-    """Return the same for all orders of the members of a layout."""
-    return tuple(sorted((member.branch, member.use, _choice_of(member.inside)) for member in layout))
 
 
 class LayoutModel:

@@ -81,11 +81,11 @@ _MOST_EFFORT = 64
 _MOST_EFFORT_OF_LISTS = 8
 """Effort of the lists of sets at which there are no more schedules to be found."""
 
-_MAX_TASKS_BY_LAYOUT = 150
-"""Number of tasks above which layouts are not searched: local search ends as close to the bound."""
+_MAX_TASKS_BY_LAYOUT = 1000
+"""Number of tasks above which layouts are not searched."""
 
-_MAX_TASKS_PRICED = 60
-"""Number of tasks on a GPU above which the load program tells more than dual prices in the same time."""
+_MAX_TASKS_PRICED, _LOADS_SHARE = 60, 0.05
+"""Number of tasks on a GPU above which the load program tells more than dual prices; its share where layouts follow."""
 
 _COARSE_GRAINS, _MIDDLE_GRAINS = 2_500, 20_000
 """Grains of a schedule for the first dual prices on several GPUs, and for the next ones, where starts come from
@@ -323,7 +323,7 @@ PHASES = (
     Phase(
         "bound of the load program",
         lambda run: run.improves and not run.priced,
-        lambda run, share: raise_bound_by_loads(run.search, share),
+        lambda run, share: raise_bound_by_loads(run.search, _LOADS_SHARE if run.has_layouts else share),
         share=0.3,
     ),
     Phase(

@@ -16,7 +16,16 @@ from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.branches import Branches, branches_of
 from mig_opt.batch.loads.layout_bounds import fractional_bound, subgradient_prices
 from mig_opt.batch.loads.layout_values import LayoutValues, PricedTasks, open_layouts, priced_tasks
-from mig_opt.batch.loads.layouts import Layout, LayoutTree, Member, layouts_in, number_of_layouts, whole_layout
+from mig_opt.batch.loads.layouts import (
+    Layout,
+    LayoutTree,
+    Member,
+    in_every_order,
+    in_one_order,
+    layouts_in,
+    number_of_layouts,
+    whole_layout,
+)
 from mig_opt.batch.loads.subsets import NEVER
 from mig_opt.batch.loads.task_sets import TaskSets
 from mig_opt.batch.loads.tree import task_ticks
@@ -65,6 +74,9 @@ def test_paths_of_a_layout_have_its_operations_and_waits(gpu: str) -> None:
     layouts, whole = all_layouts(branches), whole_layout(branches)
     assert len(layouts) == len(set(layouts)) == number_of_layouts(branches)
     assert whole in layouts
+    choices = {in_one_order(layout) for layout in all_layouts(branches.unordered)}
+    assert {in_one_order(layout) for layout in layouts} == choices
+    assert sum(len(in_every_order(layout)) for layout in choices) == len(layouts)
     for layout in filter(None, layouts[:: max(1, len(layouts) // 50)]):
         expected = []
         for around, waits in members(layout):

@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from strategies import realistic_batches, tiny_batches
 
 from mig_opt import Batch, GpuModel, OperationCosts, Profile, Schedule, Status, Task, generate_batch, get_gpu, solve
-from mig_opt.batch.integer_batch import equal_within_resolution
+from mig_opt.batch.integer_batch import IntegerBatch, equal_within_resolution
 from mig_opt.batch.loads.branches import branches_of
+from mig_opt.batch.loads.layouts import LayoutTree, layouts_in
 from mig_opt.batch.loads.task_sets import TaskSets
+from mig_opt.batch.loads.tree import task_ticks
 from mig_opt.batch.timing import nested_schedule
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
@@ -21,6 +23,7 @@ from mig_opt.models.batch import layout_proof, layout_search
 from mig_opt.models.batch.bounded_layouts import BoundedLayouts
 from mig_opt.models.batch.dual_price_bound import DualPrices, raise_bound_by_dual_prices
 from mig_opt.models.batch.layout_proof import _LayoutProof, prove_by_layouts
+from mig_opt.models.batch.layout_relaxation import LayoutRelaxation
 from mig_opt.models.batch.layout_search import search_layouts
 from mig_opt.models.batch.portfolio import CpSearch
 from mig_opt.models.batch.subset_proof import prove_by_subsets
@@ -162,17 +165,45 @@ def test_without_time_nothing_is_done() -> None:
     assert searched(FEW, 1e-9).objective == solve(FEW, "far").makespan
 
 
-def test_with_too_many_layouts_nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layout_search, "_MAX_ORDERED_LAYOUTS", 3)
+@pytest.mark.parametrize(("name", "value"), [("_MAX_CHOICES", 3), ("_LISTING_SHARE", 1e-9)])
+def test_with_too_many_choices_nothing_is_done(name: str, value: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout_search, name, value)
     assert searched(FEW, 10.0).lower_bound <= CpSearch(FEW, Control[Schedule]()).lower + 1e-9
 
 
-def test_with_many_layouts_the_local_search_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layout_search, "MAX_LAYOUTS", 3)
-    turns = list[int]()
-    found = searched(FEW, 10.0, take_turns=lambda: turns.append(len(turns)) is None)
-    assert turns
-    assert found.lower_bound == solve(FEW, "cp").makespan
+@pytest.mark.parametrize("once", [True, False])
+def test_many_tasks_are_proven_by_the_order_of_operations(once: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not once:
+        monkeypatch.setattr(LayoutRelaxation, "_creates_once", lambda *_: False)
+    found = searched(generate_batch(60, gpu="A30", seed=1), 20.0)
+    assert found.objective == 722.233
+    assert (found.lower_bound == 722.233) == once
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(("scaling", "n"), [("PoorScaling", 100), ("MixedScaling", 70), ("GoodScaling", 150)])
+def test_a_hundred_tasks_are_proven(scaling: str, n: int) -> None:
+    result = solve(generate_batch(n, scaling=scaling, seed=2), "cp", time_limit=120)
+    assert result.status is Status.OPTIMAL
+
+
+@given(tiny_batches.filter(lambda batch: batch.gpu.memory_slices != 8), st.floats(1, 1.2))
+@settings(max_examples=20)
+def test_no_order_of_operations_is_shorter_than_its_bound(batch: Batch, spare: float) -> None:
+    batch = batch.replace(initial=(), gpus=1)
+    best, problem = most_ticks(batch), IntegerBatch(batch)
+    if problem.operations_take_no_time:
+        return
+    branches, ticks = branches_of(problem), task_ticks(problem, problem.places)
+    control, at_most = Control[Schedule](RunOptions(workers=1)), int(best * spare)
+    bounds = []
+    for layout in {layout for order in branches.orders if order for layout in layouts_in(branches, order)}:
+        tree = LayoutTree(problem, branches, [layout])
+        relaxed = LayoutRelaxation(tree, ticks, all_used=branches.tell_all)
+        lower = min(relaxed.lower, at_most + 1)
+        bounds.append(relaxed.bound_in_order(problem, control, lower, at_most, 1.0))
+        assert bounds[-1] >= lower
+    assert min(bounds) <= best
 
 
 def by_layouts(batch: Batch, seed: int = 0, search: CpSearch | None = None) -> Control[Schedule]:
