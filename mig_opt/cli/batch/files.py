@@ -45,8 +45,17 @@ def generate(
     foreign = ("--p-sup", "--decided-by") if variant == "published-program" else ("--memory-bound",)
     call.none_of(foreign, f"is not for --variant {variant}; leave it out")
     with call.step():
-        figures: dict[str, Any] = {"p_sup": p_sup, "seed": seed, "decimals": decimals, "memory_bound": memory_bound}
-        batch = generate_batch(n, gpu=gpu, gpus=gpus, shuffle=shuffle, **figures, **names)
+        batch = generate_batch(
+            n,
+            p_sup=p_sup,
+            gpu=gpu,
+            gpus=gpus,
+            seed=seed,
+            decimals=decimals,
+            memory_bound=memory_bound,
+            shuffle=shuffle,
+            **names,
+        )
         check_number_of_gpus(gpus)
     call.begin(batch=output)
     return made("batch", batch, output, BATCH.to_json)
