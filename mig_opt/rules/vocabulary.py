@@ -22,7 +22,15 @@ _LONGEST = 40  # characters of a number in a message
 
 def other_type(value: object, wanted: str) -> str:
     """Return the message that a value is something else altogether."""
-    return f"must be {wanted}, is {value!r:.60} ({type(value).__name__})"
+    return f"must be {wanted}, is {_shown(value):.60} ({type(value).__name__})"
+
+
+def _shown(value: object) -> str:
+    """Return a value as Python writes it, also if it has whole numbers that are too long for that."""
+    try:
+        return repr(value)
+    except ValueError:
+        return "a number of thousands of digits"
 
 
 def is_real(value: object) -> TypeGuard[float]:
@@ -105,7 +113,7 @@ class Whole(Rule):
             return other_type(value, f"a whole number from {self.least} to {most}")
         if self.least <= value <= self.most:
             return ""
-        shown = str(value)
+        shown = _shown(int(value))
         shown = shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 3]}..."
         return f"must be from {self.least} to {most}, is {shown}"
 

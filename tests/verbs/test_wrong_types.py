@@ -43,8 +43,8 @@ TASKS, GPU = (Task("a", {1: 2.0}),), get_gpu("A30")
         (lambda: studies.compare([load("rodinia-a30")]), ["batches: must be batches or traces by their names"]),
         (lambda: studies.run_study(None), ["study: must be a Study"]),
         (
-            lambda: face.generate_batch(2.5, scaling=None, times=[]),
-            ["n: must be", "times: must be", "scaling: "],
+            lambda: face.generate_batch(2.5, scaling=None, times=[], seed=10**5000, gpus=[10**5000]),
+            ["n: must be", "times: must be", "scaling: ", "seed: must be from", "gpus: must be"],
         ),
         (lambda: face.generate_batch(4, variant=None, seed="x", decimals="x"), ["variant", "seed: ", "decimals: "]),
         (lambda: face.generate_batch(4, pools="nix"), ["pools: must be a tuple, each entry a Pool"]),
