@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mig_opt.errors import Problem, nearest, problems_of
-from mig_opt.rules import check_values, entries_of
+from mig_opt.rules import check_values, entries_of, is_listed
 from mig_opt.rules.vocabulary import Number, OfType, Seconds
 from mig_opt.serving.rates import RateTable
 
@@ -85,10 +85,10 @@ class Arrivals:
     def __post_init__(self) -> None:
         with contextlib.suppress(ValueError):  # reported below
             object.__setattr__(self, "kind", ArrivalKind(self.kind))
-        check_values(self)
-        if self.recorded is not None:
-            own = {name: tuple(times) for name, times in self.recorded.items()}
+        if isinstance(self.recorded, Mapping):
+            own = {name: tuple(times) if is_listed(times) else times for name, times in self.recorded.items()}
             object.__setattr__(self, "recorded", MappingProxyType(own))
+        check_values(self)
 
     def _problems(self) -> Iterator[Problem]:
         if not isinstance(self.kind, ArrivalKind):

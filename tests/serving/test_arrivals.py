@@ -87,7 +87,7 @@ def test_rates_over_time_are_followed():
 
 
 def test_recorded_requests_come_as_they_did():
-    arrivals = Arrivals(recorded={"a": (0.0, 0.5, 0.5, 3.0)})
+    arrivals = Arrivals(recorded={"a": iter([0.0, 0.5, 0.5, 3.0])})
     assert times(arrivals, 99.0, 1.0).tolist() == [0.0, 0.5, 0.5]
     assert arrivals.end == 3.0
 
