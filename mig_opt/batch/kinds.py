@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mig_opt.errors import Problem, raise_any
+from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.gpu.catalogue import KnownName, known_gpu, with_mig
 from mig_opt.gpu.model import GpuModel, OperationCosts, ProfileSet
 from mig_opt.gpu.pools import Pool
@@ -112,8 +112,11 @@ class OnKinds:
         return costs == usual if self.gpu else (costs.create, costs.destroy) == (usual.create, usual.destroy)
 
     def kind(self, gpu: int) -> GpuModel:
-        """Return the kind of the GPU of that number."""
-        return self.gpu or next(kind for kind, gpus in self.kinds.items() if gpu in gpus)
+        """Return the kind of the GPU of that number; where there are several kinds, refuse one that no GPU has."""
+        found = self.gpu or next((kind for kind, gpus in self.kinds.items() if gpu in gpus), None)
+        if found is None:
+            raise InputError([Problem("gpu", f"there is no GPU {gpu} among {self.label}, numbered from 0")])
+        return found
 
     def has_mig(self, gpu: int) -> bool:
         """Return True if MIG is on at the GPU of that number."""

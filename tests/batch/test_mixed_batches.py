@@ -25,7 +25,7 @@ TWO = Batch(
 
 def test_gpus_are_numbered_through_the_pools():
     assert [TWO.kind(gpu) for gpu in range(TWO.gpus)] == [A100, A30, A30, get_gpu("A30 without MIG")]
-    assert TWO.gpu is None
+    assert (TWO.gpu, refused(TWO.kind, 4)) == (None, ["gpu"])
     assert TWO.label == "1 x A100-40GB + 2 x A30-24GB + 1 x A30-24GB without MIG"
     assert TWO.initial == (LiveInstance(3, "4g.24gb", 0),)
     assert {(str(placement), placement.profile.gpu) for placement, _ in TWO.options(TWO.tasks[1])} == {
