@@ -148,11 +148,11 @@ def clock_text(seconds: float) -> str:
 
     Examples
     --------
-    >>> clock_text(30600), clock_text(90.5), clock_text(59.9996)
-    ('8:30', '0:01:30.5', '0:01')
+    >>> clock_text(30600), clock_text(90.5), clock_text(59.9996), clock_text(-5)
+    ('8:30', '0:01:30.5', '0:01', '-0:00:05')
     """
-    minutes, rest = divmod(round(seconds, 3), 60)
-    text = f"{int(minutes) // 60}:{int(minutes) % 60:02}"
+    minutes, rest = divmod(abs(round(seconds, 3)), 60)
+    text = f"{'-' * (round(seconds, 3) < 0)}{int(minutes) // 60}:{int(minutes) % 60:02}"
     return text if not rest else f"{text}:{'0' * (rest < 10)}{round(rest, 3):g}"
 
 
