@@ -80,7 +80,7 @@ def profile_triton(
     try:
         with client:
             ready = [entry.name for entry in client.get_model_repository_index().models if entry.state == "READY"]
-            names = models or ready
+            names = list(dict.fromkeys(models or ready))  # each version is ready by itself
             unknown = [name for name in names if name not in ready]
             raise_any(Problem(name, f"no such model is ready; {nearest(name, ready)}") for name in unknown)
             if not names:
@@ -200,12 +200,13 @@ class _Model:
         # From the first answers of all processes to the last: before them nothing was full.
         first = flying // 2
         took = ends[-1] - ends[first - 1]
-        after = self._statistics()
-        spent = sum(getattr(after, part).ns - getattr(before, part).ns for part in _COMPUTE) * 1e-9
-        return (sent - first) * batch / took, spent / (after.success.count - before.success.count)
+        spent, count = (after - earlier for after, earlier in zip(self._statistics(), before, strict=True))
+        return (sent - first) * batch / took, 1e-9 * spent / count
 
-    def _statistics(self) -> Any:
-        return self._client.get_inference_statistics(self._name).model_stats[0].inference_stats
+    def _statistics(self) -> tuple[int, int]:
+        """Return the nanoseconds of all batches so far, and their number, in all versions: the server chooses one."""
+        found = [each.inference_stats for each in self._client.get_inference_statistics(self._name).model_stats]
+        return sum(getattr(each, part).ns for each in found for part in _COMPUTE), sum(e.success.count for e in found)
 
     def _inputs(self, batch: int) -> list[Any]:
         """Return random numbers, and empty texts, as the inputs of a request."""

@@ -59,9 +59,10 @@ def start(program, tmp_path):
 
     def started(*options: str, dims: str = "4", more: str = "dynamic_batching { }") -> str:
         folder = tmp_path / "models" / "sleeper"
-        (folder / "1").mkdir(parents=True)
+        for version in ("1", "2"):
+            (folder / version).mkdir(parents=True)
+            (folder / version / "model.py").write_text(MODEL)
         (folder / "config.pbtxt").write_text(CONFIG.format(dims=dims, more=more))
-        (folder / "1" / "model.py").write_text(MODEL)
         port = free_ports(4)
         words = [program, f"--model-repository={folder.parent}", "--allow-http=true", f"--http-port={port}"]
         words += [f"--grpc-port={port + 1}", f"--metrics-port={port + 2}", *options]
@@ -122,7 +123,7 @@ def _port(address: str, more: int) -> str:
 
 
 def test_a_server_that_loads_nothing_is_measured_as_it_is(start, tmp_path, capsys):
-    address = start(more="")
+    address = start(more="version_policy { all { } }")
     output = tmp_path / "profiles.json"
     kept, other = Point(1, 1, 1, 30.0, 0.03), Point(2, 1, 2, 1.0, 1.0)
     write((ProfileTable("sleeper", "A30", (kept, other), memory_gb=2.0),), output)
