@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -139,9 +139,9 @@ def mig_parted_config(
     named: list[tuple[str, tuple[MigPartedEntry, ...]]] = []
     numbers: dict[str, int] = {}
     for host, gpus in hosts_of(places).items():
-        kinds = {deployment.model(gpu).name.removesuffix(WITHOUT_MIG) for gpu in gpus}
         # The name is the value of a label of the node, with a number behind it.
-        base = f"{name}-{label_of(kinds.pop(), 24) if len(kinds) == 1 else 'mixed'}"
+        labels = [*labels_of((deployment.model(gpu).name.removesuffix(WITHOUT_MIG) for gpu in gpus), 24).values()]
+        base = f"{name}-{labels[0] if len(labels) == 1 else 'mixed'}"
         alike: dict[tuple[bool, tuple[tuple[str, int], ...]], list[int]] = {}
         for gpu in gpus:
             mig = deployment.model(gpu).mig
@@ -231,10 +231,12 @@ def may_get_stuck(rest: tuple[Profile, ...], held: int = 0) -> bool:
     return not free or any(may_get_stuck(rest[1:], held | mask) for mask in free)
 
 
-def label_of(text: str, most: int = 63) -> str:
-    """Return a text as the value of a label: one that is too long is told from others by a hash at its end."""
-    found = re.sub("[^a-z0-9]+", "-", text.lower()).strip("-")
-    return found if 0 < len(found) <= most else f"{found[: most - 9]}-{sha256(text.encode()).hexdigest()[:8]}"
+def labels_of(texts: Iterable[str], most: int = 63) -> dict[str, str]:
+    """Return texts as values of labels: those too long, or alike there, are told apart by a hash at the end."""
+    labels = {text: re.sub("[^a-z0-9]+", "-", text.lower()).strip("-") for text in texts}
+    uses, hashes = Counter(labels.values()), {text: sha256(text.encode()).hexdigest()[:8] for text in labels}
+    plain = {text for text, label in labels.items() if uses[label] == 1 and 0 < len(label) <= most}
+    return {text: own if text in plain else f"{own[: most - 9]}-{hashes[text]}" for text, own in labels.items()}
 
 
 def resource_name(profile: Profile) -> str:

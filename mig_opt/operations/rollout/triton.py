@@ -17,7 +17,7 @@ from typing import Any
 from mig_opt.errors import InputError, Problem, nearest, raise_any
 from mig_opt.files.documents import read_text
 from mig_opt.operations.rollout.changes import change_script
-from mig_opt.operations.rollout.kubernetes import kubernetes_resources, label_of, resource_name
+from mig_opt.operations.rollout.kubernetes import kubernetes_resources, labels_of, resource_name
 from mig_opt.operations.rollout.nvidia_smi import deployment_script
 from mig_opt.operations.rollout.servers import FIRST_PORT, InferenceServer, servers_of
 from mig_opt.operations.rollout.shell import batch_and_processes, comment, functions_of, head, remarks
@@ -271,10 +271,11 @@ def kubernetes_manifests(
     raise_any(problems)
     configs = model_configs(servers, None if models is None else Path(models))
     alike: dict[str, list[InferenceServer]] = {}
-    for server in servers:
-        segment, kind = server.segment, deployment.model(server.segment.gpu).name
-        what = label_of(f"{kind}-{segment.profile}-{segment.batch}x{segment.processes}")
-        alike.setdefault(f"{segment.service}-{what}", []).append(server)
+    segments = [server.segment for server in servers]
+    forms = [f"{deployment.model(s.gpu).name}-{s.profile}-{s.batch}x{s.processes}" for s in segments]
+    labels = labels_of(forms)
+    for server, form in zip(servers, forms, strict=True):
+        alike.setdefault(f"{server.segment.service}-{labels[form]}", []).append(server)
     documents: list[dict[str, Any]] = []
     for name, own in alike.items():
         metadata = {"name": name, "labels": _labels(own[0].segment.service)}

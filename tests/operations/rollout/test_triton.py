@@ -168,15 +168,19 @@ def test_manifests_are_what_kubernetes_takes(version):
     assert not selector.items() <= documents[3]["spec"]["template"]["metadata"]["labels"].items()
 
 
-def test_labels_are_not_longer_than_kubernetes_allows(monkeypatch):
-    gpu, name = dataclasses.replace(get_gpu("RTX-PRO-6000"), name="(R) " + "long name " * 6), "a" * 32
-    monkeypatch.setitem(KNOWN, gpu.name.casefold(), gpu)
+@pytest.mark.parametrize("kind", ["(R) " + "long name " * 6, "own kind"])
+def test_labels_are_different_and_not_longer_than_kubernetes_allows(monkeypatch, kind):
+    gpu, name = dataclasses.replace(get_gpu("RTX-PRO-6000"), name=kind), "a" * 32
+    twin = dataclasses.replace(gpu, name=gpu.name.replace(" ", "_"))
+    for each in (gpu, twin):
+        monkeypatch.setitem(KNOWN, each.name.casefold(), each)
     longest = max(gpu.profiles, key=lambda profile: len(profile.name))
     point = Point(longest.compute_slices, 128, 8, 300.0, 0.05)
     demand = Demand((Service(name, 2.0, 50.0),), (ProfileTable(name, gpu.name, (point,)),), (GpuPool(gpu),))
-    segment = Segment(name, 0, longest.name, 0, 128, 8, 300.0, 0.05)
-    deployment = Deployment((gpu.name,) * 2, (segment,))
+    segments = (Segment(name, at, longest.name, 0, 128, 8, 300.0, 0.05) for at in (0, 1))
+    deployment = Deployment((gpu.name, twin.name), tuple(segments))
     documents = list(yaml.safe_load_all(kubernetes_manifests(deployment, demand)))
+    assert documents[1]["metadata"] != documents[3]["metadata"]
     labels = documents[1]["spec"]["template"]["metadata"]["labels"]
     parted = mig_parted_config(deployment, devices=["a/0", "b/0"], name=name).configs
     assert all(re.fullmatch("[a-z0-9][a-z0-9-]{0,61}[a-z0-9]", label) for label in (*labels.values(), *parted))
