@@ -319,7 +319,7 @@ class Executor:
                 self._run(index, lane, lane.waiting[0])
             elif lane.state == "live" and lane.idle and each.destroyed is not None:
                 operations[each.gpu].append((each.close, index))
-            elif lane.state == "planned" and all(self._lanes[other].state == "gone" for other in lane.before):
+            elif lane.state == "planned" and lane.has_room(self._lanes):
                 operations[each.gpu].append((each.begin, index))
         for gpu, possible in operations.items():
             if gpu not in self._busy:

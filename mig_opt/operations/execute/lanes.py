@@ -26,6 +26,7 @@ class Lane:
     planned: Lifetime
     placement: Placement
     before: frozenset[int]  # the instances that have to be gone before this one is created
+    alike: frozenset[int]  # those before it of its profile, of which one fewer than may exist can still be there
     waiting: deque[str]  # tasks that have not begun
     state: State = "planned"
     running: str | None = None
@@ -46,6 +47,11 @@ class Lane:
     def complete(self) -> bool:
         """True if the instance is where the plan leaves it, and its tasks have ended."""
         return self.idle and self.state == ("live" if self.planned.destroyed is None else "gone")
+
+    def has_room(self, lanes: Sequence[Lane]) -> bool:
+        """Return True if the instances that come before this one are gone, so that it can be created."""
+        alike = sum(lanes[other].state != "gone" for other in self.alike)
+        return alike < self.placement.profile.max_count and all(lanes[other].state == "gone" for other in self.before)
 
     def own(self, there: tuple[MigInstance, ...]) -> MigInstance | None:
         """Return the instance among those that exist, if it is still the one that was made."""
@@ -113,6 +119,8 @@ def follow_plan(lanes: list[Lane], batch: Batch, lifetimes: Sequence[Lifetime], 
                 lane.planned, lane.state = dataclasses.replace(planned, destroyed=0), "gone"
     placements = [batch.placement(each) for each in lifetimes]
     for index, each in list(enumerate(lifetimes))[len(lanes) :]:
-        others = (other for other in range(index) if lifetimes[other].gpu == each.gpu)
-        before = frozenset(other for other in others if placements[other].excludes(placements[index]))
-        lanes.append(Lane(each, placements[index], before, deque(run.task for run in each.runs)))
+        own = placements[index]
+        others = [other for other in range(index) if lifetimes[other].gpu == each.gpu]
+        before = frozenset(other for other in others if placements[other].conflicts(own))
+        alike = frozenset(other for other in others if placements[other].profile == own.profile)
+        lanes.append(Lane(each, own, before, alike, deque(run.task for run in each.runs)))

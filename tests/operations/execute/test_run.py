@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from functools import partialmethod
 from pathlib import Path
 from unittest.mock import Mock
@@ -18,7 +19,7 @@ from documents import complaints, refused
 from node_plans import ends, lives, until
 from nvml_machine import Machine
 
-from mig_opt import Batch, Commands, Device, DriverError, Run, Task, get_gpu
+from mig_opt import Batch, Commands, Device, DriverError, Operation, OperationCosts, Run, Schedule, Task, get_gpu
 from mig_opt.batch.timing import retimed_schedule
 from mig_opt.files.batch.batches import BATCH as BATCH_FILE
 from mig_opt.files.batch.journals import COMMANDS, read_journal
@@ -64,6 +65,18 @@ def test_a_plan_is_executed_where_it_says(machine, journal, tmp_path):
     assert [event.kind for event in read_journal(journal).events] == events
     assert validate(*read_journal(journal).measured()).valid
     assert sorted(path.suffix for path in Path(f"{journal}.tasks").iterdir()) == [".out"] * 3
+
+
+def test_no_more_instances_of_a_profile_than_may_exist(machine, journal):
+    small, *others = get_gpu("A30").profiles
+    gpu = replace(get_gpu("A30"), name="two", aliases=(), profiles=(replace(small, max_count=2), *others))
+    batch = Batch(tuple(Task(name, {1: 0.2}) for name in "abc"), gpu, operations=OperationCosts.zero(gpu))
+    runs = tuple(Run(task, 0, small.name, at, at // 2 / 5, at // 2 / 5 + 0.2) for at, task in enumerate("abc"))
+    made = tuple(Operation("create", 0, small.name, run.start, run.begin, run.begin) for run in runs)
+    plan = Schedule(runs, (*made, Operation("destroy", 0, small.name, 0, 0.2, 0.2)))
+    commands = Commands(dict.fromkeys("abc", ("sleep", "0.2")))
+    assert run_schedule(batch, plan, commands, journal=journal).complete
+    assert validate(*read_journal(journal).measured()).valid
 
 
 @pytest.mark.parametrize(
