@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import time
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from mig_opt.batch.journal import Event, Journal
@@ -17,10 +17,14 @@ if TYPE_CHECKING:
     from mig_opt.operations.execute.machines import Observer
 
 
-class _View:
-    """Progress of an execution: what runs now, and how far that is behind the plan."""
+class ExecutionView:
+    """Progress of an execution: what runs now, and how far that is behind the plan.
 
-    def __init__(self) -> None:
+    Time goes on from the last event by ``uptime``, a clock that nobody sets.
+    """
+
+    def __init__(self, uptime: Callable[[], float]) -> None:
+        self._uptime, self._shift = uptime, -math.inf
         self._journal: Journal | None = None
         self._running: dict[str, float] = {}
         self._ended = 0
@@ -31,6 +35,7 @@ class _View:
     def take(self, journal: Journal, event: Event) -> None:
         """Follow an event."""
         self._journal = journal
+        self._shift = max(self._shift, event.time - self._uptime())
         if event.kind == "run" and event.task is not None:
             self._running = {**self._running, event.task: event.time}
         elif event.kind in ("ran", "died") and event.task is not None:
@@ -57,7 +62,7 @@ class _View:
         journal = self._journal
         if journal is None:
             return Text()
-        now = time.time() - journal.began
+        now = self._shift + self._uptime() - journal.began
         total, late = len(journal.batch.tasks), self._late
         behind = f"{abs(late):.1f} s {'behind' if late > 0 else 'ahead of'} the plan"
         planned = journal.planned_runs
@@ -83,11 +88,12 @@ def shown_execution(*, quiet: bool) -> Iterator[Observer | None]:
     from rich.live import Live
 
     from mig_opt.cli.progress import REFRESHES_PER_SECOND, can_take_lines_back
+    from mig_opt.operations.execute.attempts import uptime
 
     if not can_take_lines_back():
         yield _say_event
         return
-    view = _View()
+    view = ExecutionView(uptime)
     console = Console(stderr=True, highlight=False)
     with Live(console=console, get_renderable=lambda: view, refresh_per_second=REFRESHES_PER_SECOND, transient=True):
         yield view.take
