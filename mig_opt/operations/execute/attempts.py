@@ -149,6 +149,9 @@ class Attempts:
         alive = self._alive(name)
         lines = self._lines(name)
         if len(lines) > 1:
+            if any(len(line.split()) != 2 for line in lines):
+                message = "is of an earlier version; go on with that, or remove it, so that its task runs again"
+                raise InputError([Problem("", message)], str(self._path(name)))
             (_, begun), (code, ended) = map(str.split, lines)
             return Outcome(float(ended) - float(begun), None if int(code) in _KILLED else int(code))
         return None if alive else Outcome(0.0, None)

@@ -21,12 +21,13 @@ from nvml_machine import Machine
 
 from mig_opt import Batch, Commands, Device, DriverError, Operation, OperationCosts, Run, Schedule, Task, get_gpu
 from mig_opt.batch.timing import retimed_schedule
+from mig_opt.cli.batch.execution import ExecutionView
 from mig_opt.files.batch.batches import BATCH as BATCH_FILE
 from mig_opt.files.batch.journals import COMMANDS, read_journal
 from mig_opt.files.batch.schedules import SCHEDULE
 from mig_opt.operations.driver.instances import Patience
 from mig_opt.operations.execute import machines
-from mig_opt.operations.execute.attempts import Attempts
+from mig_opt.operations.execute.attempts import Attempts, uptime
 from mig_opt.operations.execute.schedules import resume_schedule, run_schedule, undo_schedule
 from mig_opt.validation import validate
 
@@ -207,8 +208,10 @@ def test_clocks_may_be_set(machine, journal, tmp_path, monkeypatch):
     assert machines.Machines(tmp_path, ".", None).next(1e12) is None
     back = iter(range(2_000_000_000, 0, -1))
     monkeypatch.setattr(time, "time", lambda: next(back))
-    found = run_schedule(BATCH, PLAN, note(tmp_path, "sleep 0.2"), journal=journal)
+    view = ExecutionView(uptime)
+    found = run_schedule(BATCH, PLAN, note(tmp_path, "sleep 0.2"), journal=journal, observe=view.take)
     assert found.complete
+    assert 0.4 <= float(str(view.__rich__()).split()[0]) < 9
     assert all(0.2 <= run.end - run.begin < 0.4 for run in found.journal.runs())
 
 
@@ -266,6 +269,12 @@ def test_a_task_that_is_killed_alone_is_run_again(machine, journal, tmp_path, na
     assert [line[0] for line in ran(tmp_path)][:2] == ["big", "big"]
     assert len(ran(tmp_path)) == 4
     assert [event.task for event in read_journal(journal).events if event.kind == "died"] == ["big"]
+
+
+def test_a_try_of_an_earlier_version_is_told(tmp_path):
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "0000-1.try").write_text("4711\n0\n")
+    refused(Attempts(tmp_path, tmp_path).outcome, "0000-1", match="is of an earlier version")
 
 
 @pytest.mark.deep
