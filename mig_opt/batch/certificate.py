@@ -104,7 +104,7 @@ class Certificate:
     seed : int
         Its seed.
     runtime_s : float
-        Wall-clock seconds that it took; 0 if the bounds without a solver were enough.
+        Wall-clock seconds of the whole; 0 if the bounds without a solver were enough.
     versions : mapping of str to str
         Versions of this package and of the programs that it ran.
     better : Schedule or None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -147,6 +148,7 @@ def prove(
     >>> certificate.claim.value, certificate.slice_load
     ('proved', SliceLoad(weights=(1, 1, 1, 1), value='213/100'))
     """
+    begin = time.monotonic()
     options: Any = {"time_limit": time_limit, "seed": seed, "workers": workers, "callbacks": callbacks}
     check_proof_options(method, within=within, also=[*wrong_types(batch, schedule)], **options)
     raise_any(violation.problem("schedule") for violation in validate(batch, schedule).violations)
@@ -160,6 +162,10 @@ def prove(
     question = Question(Ticks.of(batch), schedule.makespan, certificate.within)
     if interrupted or question.met(certificate.lower_bound):
         return _sealed(certificate, seed=int(seed), interrupted=interrupted)
+    if time_limit is not None:
+        options["time_limit"] = begin + time_limit - time.monotonic()
+        if options["time_limit"] <= 0:
+            return _sealed(certificate, seed=int(seed), runtime_s=time.monotonic() - begin)
     result: ScheduleResult = solve(batch, method, stop=question.decided, **options)
     lower_bound = max(certificate.lower_bound, result.lower_bound)
     better = result.schedule if question.shorter(result.makespan) else None
@@ -171,7 +177,7 @@ def prove(
         claim=question.claim(lower_bound, better),
         lower_bound=lower_bound,
         seed=int(seed),
-        runtime_s=result.runtime_s,
+        runtime_s=time.monotonic() - begin,
         versions=dict(result.versions),
         interrupted=result.status is Status.INTERRUPTED,
         better=better,
@@ -318,11 +324,13 @@ def critical_task_of(batch: Batch) -> CriticalTask:
             begin = min(_begin(batch, placement, live) for live in (on_gpus + [[]] * (idle > 0)))
             begins[placement.profile] = min(begin, begins.get(placement.profile, begin))
     rows, parts = _exact_times(batch)
+    scale = math.lcm(*(begin.denominator for begin in begins.values()))  # whole numbers take a third of the time
+    first = {profile: int(begin * parts * scale) for profile, begin in begins.items()}
     value, name = max(
-        (min(begins[profile] * parts + time for profile, time in row.items()), task.name)
+        (min(first[profile] + time * scale for profile, time in row.items()), task.name)
         for task, row in zip(batch.tasks, rows, strict=True)
     )
-    return CriticalTask(name, str(value / parts))
+    return CriticalTask(name, str(Fraction(value, parts * scale)))
 
 
 def _exact_times(batch: Batch) -> tuple[list[dict[Profile, int]], int]:
