@@ -294,8 +294,9 @@ def _firsts(batch: Batch, options: RunOptions) -> list[Schedule]:
         if control.plan is not None:
             found.append(control.plan)
     if not batch.initial:
-        plan = best_published(batch, Control[Schedule](options))
-        plan.refine()
+        control = Control[Schedule](options)
+        plan = best_published(batch, control)
+        plan.refine(over=lambda: control.expired)
         found.append(plan.fifo_driver_schedule())
     return found
 

@@ -307,6 +307,8 @@ def test_steps_behind_a_batch_keep_the_plan_that_they_started_from() -> None:
     other.refine_behind({(0, 0): 10.0})
     assert (plan.moves, other.moves) == (0, 1)
     assert plan.instances() == before != other.instances()
+    late = Control[Schedule](RunOptions(time_limit=1e-9))
+    assert len(set(far_behind(ones(3.0, 3.0, 3.0, 3.0), EndState({(0, "1g.6gb", 0): 10.0}), late))) == 1
 
 
 @given(batches(max_tasks=6), st.lists(st.integers(0, 9), min_size=8, max_size=8))

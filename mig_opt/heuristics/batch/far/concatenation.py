@@ -104,15 +104,19 @@ def far_behind(batch: Batch, state: EndState, control: Control[Schedule]) -> lis
     takes when it joins batches (:meth:`mig_opt.heuristics.batch.far.published.PublishedPlan.refine_behind`).
     """
     plan = best_published(batch, control)
-    plan.refine()
+
+    def over() -> bool:
+        return control.expired
+
+    plan.refine(over=over)
     live = {
         (gpu, position): free
         for (gpu, profile, start), free in state.live.items()
         for position in batch.kind(gpu).placement(profile, start).footprint
     }
     plans = [plan, plan.copy(), plan.copy()]
-    plans[1].refine(live)
-    plans[2].refine_behind({**state.clear, **live})
+    plans[1].refine(live, over)
+    plans[2].refine_behind({**state.clear, **live}, over)
     return [Refinement(batch, each.instances()).schedule() for each in plans]
 
 

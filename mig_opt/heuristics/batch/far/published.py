@@ -181,12 +181,12 @@ class PublishedPlan:
         self._climb(_MAX_ROUNDS, lambda leaf: ends[leaf.slices[0]], latest, step, over)
         self._ends = {place: end - busy.get(place, 0.0) for place, end in ends.items()}
 
-    def refine_behind(self, before: Mapping[_Slice, float]) -> None:
+    def refine_behind(self, before: Mapping[_Slice, float], over: Callable[[], bool] = lambda: False) -> None:
         """Move and swap tasks as the program does when it joins this batch to another one.
 
-        The batch runs backwards there, so where a slice ends early, it is idle before. ``before`` is as for
-        :meth:`refine`; the makespan of this batch may grow. A task goes to the instance that is idle longest before it
-        runs.
+        The batch runs backwards there, so where a slice ends early, it is idle before. ``before`` and ``over`` are as
+        for :meth:`refine`; the makespan of this batch may grow. A task goes to the instance that is idle longest before
+        it runs.
         """
         ends: dict[_Slice, float] = {}
 
@@ -208,7 +208,7 @@ class PublishedPlan:
             return changed
 
         retime()
-        self._climb(_MAX_ROUNDS_BEHIND, lambda leaf: end_of(leaf.slices[0]), lambda: max(map(end_of, ends)), step)
+        self._climb(_MAX_ROUNDS_BEHIND, lambda leaf: end_of(leaf.slices[0]), lambda: max(map(end_of, ends)), step, over)
 
     def _climb(
         self,
@@ -216,7 +216,7 @@ class PublishedPlan:
         end: Callable[[_Instance], float],
         latest: Callable[[], float],
         step: Callable[[_Instance], bool],
-        over: Callable[[], bool] = lambda: False,
+        over: Callable[[], bool],
     ) -> None:
         """Take steps from the leaves that end last, and from what is around them where nothing fits."""
         leaves = [instance for instance in self._all if not instance.children]
