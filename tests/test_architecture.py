@@ -16,8 +16,8 @@ import mig_opt
 PACKAGE = Path(mig_opt.__file__).parent
 
 # From the top floor to the bottom; docs/explanation/architecture.md shows the same list.
-FLOORS = """cli mig_opt verbs operations views environments studies instances files api heuristics models simulation
-    validation fleet serving batch gpu method native rules texts errors _version"""
+FLOORS = """__main__ cli mig_opt verbs operations views environments studies instances files api heuristics models
+    simulation validation fleet serving batch gpu method native rules texts errors _version"""
 HEIGHT = {room: height for height, room in enumerate(reversed(FLOORS.split()))}
 PROBLEMS = ("batch", "serving", "fleet")
 """Each may use those before it: the jobs of a trace become the tasks of a batch."""

@@ -46,7 +46,7 @@ def test_on_a_dask_cluster(narrow, study):
 def begun(study: Path, *options: str) -> subprocess.Popen[str]:
     """A process that runs a study and has written three rows of it."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "mig_opt.cli", "bench", str(study), *options],
+        [sys.executable, "-m", "mig_opt", "bench", str(study), *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

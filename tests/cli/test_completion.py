@@ -67,7 +67,7 @@ def test_only_the_module_of_the_command_is_loaded(environment, first):
 @pytest.mark.deep
 def test_bash_completes(tmp_path):
     program = tmp_path / "mig-opt"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m mig_opt.cli "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m mig_opt "$@"\n')
     program.chmod(0o755)
     commands = """
         source <(mig-opt completion bash)

@@ -137,7 +137,7 @@ def _programs(folder: Path) -> dict[str, str]:
     """The environment of a reader: the command is there, and prints 80 columns."""
     folder.mkdir()
     program = folder / "mig-opt"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m mig_opt.cli "$@"\n', encoding="utf-8")
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m mig_opt "$@"\n', encoding="utf-8")
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     (folder / "python").symlink_to(sys.executable)
     path = f"{folder}{os.pathsep}{os.environ['PATH']}"

@@ -18,7 +18,7 @@ TASKS = [
     {"name": "c", "times": {"1": 2.9, "2": 2.7, "4": 2.6}},
 ]
 BATCH = {"schema": "mig-opt/batch/1", "gpu": "A30", "tasks": TASKS}
-MODULE = [sys.executable, "-m", "mig_opt.cli"]
+MODULE = [sys.executable, "-m", "mig_opt"]
 
 
 class Outcome(NamedTuple):

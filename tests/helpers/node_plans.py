@@ -142,7 +142,7 @@ class Client:
         if not arguments:
             given += ["--journal", str(self.journal)]
         pipe = subprocess.PIPE
-        program = [sys.executable, "-m", "mig_opt.cli", "run", *given]
+        program = [sys.executable, "-m", "mig_opt", "run", *given]
         return subprocess.Popen(
             program, env=self.nodes.environment, cwd=self.folder, stdout=pipe, stderr=pipe, text=True
         )

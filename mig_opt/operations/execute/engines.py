@@ -135,7 +135,7 @@ def program_of(part: Journal, folder: Path, *, undo: bool) -> list[str]:
     if not (folder / JOURNAL).exists():
         write_part(part, folder)
     words = ["--undo", str(folder / JOURNAL), "--restartable"] if undo else arguments_of(part, str(folder))
-    return [sys.executable, "-m", "mig_opt.cli", "run", *words, "--quiet"]
+    return [sys.executable, "-m", "mig_opt", "run", *words, "--quiet"]
 
 
 def lost(part: Journal, folder: Path) -> Iterator[Problem]:

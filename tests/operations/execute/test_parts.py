@@ -161,7 +161,7 @@ def test_parts_are_carried_out_by_what_stands_beside_them(run, files, tmp_path):
     folder = tmp_path / "parts; touch pwned"
     assert run("run", "--gather", folder).code == 2
     (tmp_path / "bin").mkdir()
-    program(tmp_path / "bin", "mig-opt", f'exec {sys.executable} -m mig_opt.cli "$@"')
+    program(tmp_path / "bin", "mig-opt", f'exec {sys.executable} -m mig_opt "$@"')
     for host in ("n1", "n2"):
         (tmp_path / host).mkdir()
         machine = Machine(tmp_path / host, "A30")

@@ -226,7 +226,7 @@ def command(machine, journal, tmp_path):
 
 def started(machine: Machine, *arguments: str) -> subprocess.Popen[str]:
     user = [] if "--undo" in arguments else ["--user", getpass.getuser()]
-    program = [sys.executable, "-m", "mig_opt.cli", "run", *arguments, *user]
+    program = [sys.executable, "-m", "mig_opt", "run", *arguments, *user]
     pipe = subprocess.PIPE
     return subprocess.Popen(program, env=machine.environment, stdout=pipe, stderr=pipe, text=True)
 

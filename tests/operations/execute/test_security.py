@@ -191,7 +191,7 @@ def test_a_cluster_with_tls_takes_no_stranger(tmp_path):
     own, strange = made_certificates(tmp_path / "own"), made_certificates(tmp_path / "strange")
     write_journal(Journal(BATCH, PLAN, told(tmp_path), ("n1/0",), str(tmp_path), "ab", USER), tmp_path / "j")
     with dask_nodes(tmp_path, "n1", security=own) as nodes:
-        program = [sys.executable, "-m", "mig_opt.cli", "run", "--resume", str(tmp_path / "j")]
+        program = [sys.executable, "-m", "mig_opt", "run", "--resume", str(tmp_path / "j")]
         program += ["--engine", nodes.engine]
         for certificates, code in ((strange, 2), (own, 0)):
             environment = {**nodes.environment, **certificates}

@@ -1,4 +1,4 @@
-"""``python -m mig_opt.cli`` is ``mig-opt``."""
+"""``python -m mig_opt`` is ``mig-opt``."""
 
 from mig_opt.cli import main
 
