@@ -45,6 +45,11 @@ def change_script(change: ChangePlan, *, devices: Sequence[str] | None = None) -
     devices : sequence of str, optional
         As for :func:`mig_opt.operations.rollout.nvidia_smi.deployment_script`.
 
+    Returns
+    -------
+    str
+        Text of a script for bash, with its usage in comments.
+
     Raises
     ------
     InputError
@@ -142,6 +147,11 @@ def migration_script(
         In order.
     devices : sequence of str, optional
         As for :func:`mig_opt.operations.rollout.nvidia_smi.deployment_script`.
+
+    Returns
+    -------
+    str
+        Text of a script for bash, as that of :func:`change_script`.
 
     Raises
     ------

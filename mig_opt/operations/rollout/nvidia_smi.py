@@ -44,6 +44,11 @@ def deployment_script(deployment: Deployment, *, devices: Sequence[str] | None =
         that ssh reaches. By default it is one of the deployment's ``devices``, by UUID if that is known, since indices
         shift; without them GPU 3 of the deployment is number 3 of the machine on which the script runs.
 
+    Returns
+    -------
+    str
+        Text of a script for bash, with its usage in comments.
+
     Raises
     ------
     InputError
@@ -111,6 +116,11 @@ def schedule_script(batch: Batch, schedule: Schedule, *, devices: Sequence[str] 
         A valid schedule; operations that it leaves out are looked for.
     devices : sequence of str, optional
         As for :func:`deployment_script`; by default the batch's own.
+
+    Returns
+    -------
+    str
+        Text of a script for bash, with its usage in comments.
 
     Raises
     ------
