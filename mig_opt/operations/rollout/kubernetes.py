@@ -153,8 +153,11 @@ def mig_parted_config(
             named.append(config)
         numbers[host] = named.index(config)
     bases = [base for base, _ in named]
-    several = {base for base in bases if bases.count(base) > 1}
-    names = [f"{base}-{bases[: at + 1].count(base)}" if base in several else base for at, base in enumerate(bases)]
+    names = []
+    for at, base in enumerate(bases):
+        number = bases[: at + 1].count(base)
+        numbered = f"{base}-{number}" if f"{base}-{number}" not in bases else f"{base}--{number}"
+        names.append(numbered if bases.count(base) > 1 else base)
     configs = {full: entries for full, (_, entries) in zip(names, named, strict=True)}
     hosts = {host: names[number] for host, number in numbers.items()}
     known = () if devices is not None else deployment.devices

@@ -6,7 +6,8 @@ import yaml
 from documents import refused
 from scripts import segment
 
-from mig_opt import Deployment, Device, Segment, catalogue, plan_change
+from mig_opt import Deployment, Device, Segment, catalogue, get_gpu, plan_change
+from mig_opt.gpu.model import KNOWN
 from mig_opt.operations.rollout.changes import change_script
 from mig_opt.operations.rollout.kubernetes import kubernetes_resources, mig_parted_config, resource_name
 from mig_opt.operations.rollout.nvidia_smi import deployment_script
@@ -46,9 +47,10 @@ def test_gpus_that_counts_leave_open_are_named():
     assert mig_parted_config(known, devices=list("0123")).remarks == mig_parted_config(deployment).remarks
 
 
-def test_machines_share_a_configuration_or_have_their_own():
+def test_machines_share_a_configuration_or_have_their_own(monkeypatch):
+    monkeypatch.setitem(KNOWN, "a30-24gb 2", dataclasses.replace(get_gpu("A100"), name="A30-24GB 2"))
     deployment = Deployment(
-        ("A30",) * 6 + ("A100",),
+        ("A30",) * 6 + ("A30-24GB 2",),
         tuple(entry for gpu in (0, 2, 4) for entry in on_gpu(gpu, "4g.24gb@0")) + tuple(on_gpu(6, "7g.40gb@0")),
     )
     devices = ["n1/0", "n1/1", "n2/0", "n2/1", "n3/1", "n3/0", "big/3"]
@@ -56,13 +58,13 @@ def test_machines_share_a_configuration_or_have_their_own():
     assert config.hosts == {
         "n1": "serving-a30-24gb-1",
         "n2": "serving-a30-24gb-1",
-        "n3": "serving-a30-24gb-2",
-        "big": "serving-a100-40gb",
+        "n3": "serving-a30-24gb--2",
+        "big": "serving-a30-24gb-2",
     }
     document = yaml.safe_load(str(config))["mig-configs"]
-    assert document["serving-a30-24gb-2"][0] == {"devices": [1], "mig-enabled": True, "mig-devices": {"4g.24gb": 1}}
-    assert document["serving-a100-40gb"][0]["devices"] == [3]
-    assert "# n3: serving-a30-24gb-2" in str(config)
+    assert document["serving-a30-24gb--2"][0] == {"devices": [1], "mig-enabled": True, "mig-devices": {"4g.24gb": 1}}
+    assert document["serving-a30-24gb-2"][0]["devices"] == [3]
+    assert "# n3: serving-a30-24gb--2" in str(config)
 
 
 def test_names_and_devices_that_mig_parted_cannot_have_are_refused():
