@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -85,6 +86,8 @@ def deploy(
     mig-opt deploy services.json --promise 99% -o fleet.json
     mig-opt deploy services.json --from fleet.json --export nvidia-smi -o go.sh
     """
+    # Early: where calls are nested deeply already, CPython may get and free memory in each of thousands of small ones.
+    importlib.import_module("numpy")
     from mig_opt.api.change import plan_change
     from mig_opt.api.deploy import updating
 
@@ -234,7 +237,7 @@ def _report(
 ) -> Report:
     from mig_opt.files.serving.deployment_results import change_document, deployment_result_summary
 
-    more = promise_document(result)
+    data = deployment_result_summary(result, demand) | promise_document(result)
     parts: list[Part] = []
     if result.plan is None and (reasons := _reasons(demand, result)):
         parts.append(Points(reasons))
@@ -242,8 +245,7 @@ def _report(
         parts += [deployment_table(result.plan), services_table(demand, result.plan)]
         parts += [] if change is None else [change_report(change)]
     if from_running:
-        more["change"] = None if change is None else change_document(change)
-    data = deployment_result_summary(result, demand) | more
+        data["change"] = None if change is None else change_document(change)
     return Report([*demand_facts(demand), *result.facts()], parts, hints, data)
 
 
