@@ -101,13 +101,13 @@ class Geometry:
             for placement in self.placements
         )
         """For each placement the mask of those that cannot exist beside it, itself included."""
-        number = {profile: index for index, profile in enumerate(self.profiles)}
-        self.profile_of: tuple[int, ...] = tuple(number[placement.profile] for placement in self.placements)
+        self._numbers = {profile: index for index, profile in enumerate(self.profiles)}
+        self.profile_of: tuple[int, ...] = tuple(self._numbers[placement.profile] for placement in self.placements)
         self.placements_of: tuple[tuple[int, ...], ...] = tuple(
             tuple(index for index, own in enumerate(self.profile_of) if own == profile)
             for profile in range(len(self.profiles))
         )
-        self._plain = tuple(number[profile] for profile in gpu.profiles_of("double-memory"))
+        self._plain = tuple(self._numbers[profile] for profile in gpu.profiles_of("double-memory"))
         self.unit: int = math.lcm(*range(1, gpu.memory_slices + 1)) * len(self._plain)
         self._indices = {(placement.profile.name, placement.start): i for i, placement in enumerate(self.placements)}
         self.absent = GpuState(self, 0, 0, absent=True)
@@ -132,7 +132,7 @@ class Geometry:
 
     def profile_index(self, profile: Profile) -> int:
         """Return the number of a profile."""
-        return self.profiles.index(profile)
+        return self._numbers[profile]
 
     def mask(self, placements: Iterable[int]) -> int:
         """Return the mask of some placements."""

@@ -20,8 +20,8 @@ from mig_opt.simulation.fleet.cluster import Cluster
 def profile_for(trace: Trace, job: Job, least_gb: float = 0.0) -> Profile | None:
     """Return the profile that a job asks for, else the smallest on which it can run; None if none has the memory."""
     # Where the usual profile of no size has enough, one with more memory may: 1g.10gb in place of 1g.5gb.
-    profiles = (*trace.profiles(job), *trace.profiles(job, least_gb))
-    return next((profile for profile in profiles if profile.memory_gb >= least_gb), None)
+    usual = next((profile for profile in trace.profiles(job) if profile.memory_gb >= least_gb), None)
+    return usual or next(iter(trace.profiles(job, least_gb)), None)
 
 
 def fleet_partitions(trace: Trace, partition: str | Sequence[str] | None = None) -> list[tuple[Placement, ...]]:

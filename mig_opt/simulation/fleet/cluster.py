@@ -375,7 +375,7 @@ class Cluster(FleetInstances):
     def _crash(self, job: int) -> float:
         """Return the share of its work at which a job crashes next; 1 if it does not."""
         crashes = self._jobs[job].crashes
-        return crashes[self._crashes[job]] if self._crashes[job] < len(crashes) else 1.0
+        return crashes[self._crashes[job]] if crashes and self._crashes[job] < len(crashes) else 1.0
 
     def _seconds(self, job: int, placement: int) -> float:
         seconds: float | None = self._jobs[job].times.get(self._sizes[placement])

@@ -128,7 +128,8 @@ class Course:
                     cluster.wake_over()
                     acts = cluster.actions > actions or any(each.awaits_others or each.running for each in clusters)
                     self._idle_wakes = 0 if acts else self._idle_wakes + 1
-            yield from (self._turn_away if self.reject else self._offer)(cluster.now)
+            if self.reject or len(clusters) > 1:
+                yield from (self._turn_away if self.reject else self._offer)(cluster.now)
             if observer is not None:
                 observer(cluster)
             if router.arrival == math.inf and not any(each.running or each.waiting for each in clusters):
@@ -189,8 +190,8 @@ class Course:
         That is done when all else has happened in a moment.
         """
         router, clusters = self.router, self.router.clusters
-        event = _next_event(clusters)[1] if len(clusters) > 1 else None
-        if len(clusters) == 1 or router.arrival == now or (event is not None and event.time == now):
+        event = _next_event(clusters)[1]
+        if router.arrival == now or (event is not None and event.time == now):
             return
         for cluster in clusters:
             cluster.now = now

@@ -130,11 +130,8 @@ class GpuStates(ABC):
     def migrate(self, job: int, gpu: int, placement: int) -> None:
         """Move a job to an instance."""
 
-    def _become(self, gpu: int, busy: int, idle: int) -> None:
-        self._set(gpu, self.geometry.state(busy, idle))
-
-    def _set(self, gpu: int, state: GpuState) -> None:
-        self.states[gpu] = state
+    def _become(self, gpu: int, busy: int, idle: int, *, absent: bool = False) -> None:
+        self.states[gpu] = self.geometry.absent if absent else self.geometry.state(busy, idle)
         for ranking in self._rankings:
             ranking.changed.add(gpu)
 
@@ -245,12 +242,12 @@ class FleetInstances(GpuStates):
         for placement in members(self.states[gpu].idle):
             del self._ready[gpu, placement]
         self.log.cut_operations(gpu, self.now)
-        self._set(gpu, self.geometry.absent)
+        self._become(gpu, 0, 0, absent=True)
 
     def _check_place(self, gpu: int, placement: int) -> None:
         """Refuse a GPU or a placement that does not exist, or a GPU that has left."""
-        counts = {"GPU": (gpu, len(self.states)), "placement": (placement, len(self.geometry.placements))}
-        for kind, (number, count) in counts.items():
+        counts = (("GPU", gpu, len(self.states)), ("placement", placement, len(self.geometry.placements)))
+        for kind, number, count in counts:
             if not 0 <= number < count:
                 raise PolicyError(f"there is no {kind} {number}; they are numbered from 0 to {count - 1}")
         if not self.present(gpu):

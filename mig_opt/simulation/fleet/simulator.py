@@ -170,12 +170,11 @@ def simulate(
     clusters = [_cluster(part.trace) for part in parts]
     deciders = _of_parts(decider, trace)
     offering = any(callable(getattr(decider, name, None)) for name in ("withdrawn", "rejected"))
-    jobs = [part.jobs for part in parts]
-    router = Arrivals(clusters[0]) if trace.gpu else Router(clusters, jobs, offering=offering)
+    router = Arrivals(clusters[0]) if trace.gpu else Router(clusters, [part.jobs for part in parts], offering=offering)
     course = Course(clusters[0], failure_limit, observer, reject, router)
     for decision in course.decisions():
         at = decision.part
-        if not running.answer(decision, clusters[at], parts[at]):
+        if state is None or not running.answer(decision, clusters[at], parts[at]):
             decision.tell(deciders[at], clusters[at])
     log = joined_log(trace, parts, [cluster.log for cluster in clusters])
     runtime = time.perf_counter() - begin
