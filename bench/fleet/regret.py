@@ -24,8 +24,6 @@ KNOWLEDGE: Mapping[float | str, str] = {0.5: "sigma 0.5", 1.0: "sigma 1", 2.0: "
 """Knowledge of run times where they are not known: errors by their sigma, or nothing at all."""
 MEASURES = ("makespan", "mean flow time")
 WITHIN = 1.04  # multiple of the best simple scheduler's figure that the planner is to keep within
-EARLIER = ", earlier"
-"""End of the names of figures of the planner when it kept no places for urgent jobs, and moved none for them."""
 SHAPES: Mapping[str, Mapping[str, Any]] = {
     "smallest sizes": {"free": False},
     "any sizes": {},
@@ -126,11 +124,8 @@ def summary(rows: Rows, schedulers: Sequence[str]) -> Iterator[list[str]]:
 
 
 def within(rows: Rows) -> Iterator[list[str]]:
-    """Yield on how many traces the planner, or one simple scheduler chosen by who knows the end, is close to the best.
-
-    Earlier figures follow those of today.
-    """
-    names = [f"{words}{when}" for words in KNOWLEDGE.values() for when in ("", EARLIER)]
+    """Yield on how many traces the planner, or one simple scheduler chosen in hindsight, is close to the best."""
+    names = KNOWLEDGE.values()
     found = {name: [[regret(row, name, at) for at in (0, 1)] for row in rows.values() if name in row] for name in names}
     found["best simple scheduler"] = [
         min(([regret(row, own, at) for at in (0, 1)] for own in SIMPLE if own in row), key=max) for row in rows.values()
@@ -230,9 +225,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         page.table(["traces", "planner", "number", *more], summary(rows, schedulers), texts=(0, 1, 5, 8))
     page.section("Within 4 %")
     page.add("""Unknown run times: on how many traces each measure, and both, are at most 4 % above those of the best
-        simple scheduler, which is another one for each; earlier figures are those of the planner before it kept places
-        for urgent jobs and moved what runs there. Last: if somebody who knows all ends chose one simple scheduler for
-        each trace, that with the least larger multiple of the two.""")
+        simple scheduler, which is another one for each. Last: if somebody who knows all ends chose one simple scheduler
+        for each trace, that with the least larger multiple of the two.""")
     heads = ["run times", "traces", "makespan", "flow time", "both", *more_heads]
     page.table(heads, within(rows))
     for part, schedulers in columns.items():
