@@ -67,11 +67,11 @@ class Shell:
         self.folder = folder
         self._program = str(folder / ".venv" / "bin" / "mig-opt")
 
-    def install(self) -> float:
+    def install(self, source: Path = ROOT) -> float:
         """Make the environment as README says, and return the seconds that it takes."""
         begin = time.perf_counter()
         subprocess.run([sys.executable, "-m", "venv", str(self.folder / ".venv")], check=True)
-        pip = [str(self.folder / ".venv" / "bin" / "pip"), "install", "--quiet", f"{ROOT}[plot]"]
+        pip = [str(self.folder / ".venv" / "bin" / "pip"), "install", "--quiet", f"{source}[plot]"]
         subprocess.run(pip, check=True)
         return time.perf_counter() - begin
 

@@ -35,6 +35,7 @@ CUTS = {
     "serving.scenarios": "--cut",
 }
 ALONE = {"batch.exact", "batch.far_authors", "batch.first_run", "fleet.freeing", "papers.measure", "serving.triton"}
+ALONE |= {"batch.commits"}
 """Those that tests of their own run, or that need what is not here."""
 
 
@@ -55,8 +56,7 @@ def test_every_benchmark_has_a_cut():
 def test_a_cut_makes_a_page(name, tmp_path, capsys, monkeypatch):
     # Other tests start slurmd on this machine meanwhile.
     monkeypatch.setattr("mig_opt.operations.driver.surroundings._processes", lambda _: iter(()))
-    main = importlib.import_module(f"bench.{name}").main
-    assert not main([*CUTS[name].split(), "--results", str(tmp_path)])
+    assert not importlib.import_module(f"bench.{name}").main([*CUTS[name].split(), "--results", str(tmp_path)])
     (page,) = tmp_path.glob("*.md")
     text = page.read_text(encoding="utf-8")
     assert capsys.readouterr().out.strip().endswith(text.strip())
