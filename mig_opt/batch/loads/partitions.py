@@ -30,11 +30,6 @@ class Partition(NamedTuple):
     at: int  # where the search ended: the next one for another partition of the same sets can begin there
 
 
-def _rarest_first(found: GpuSets, tasks: int) -> Integers:
-    """Return the tasks, those of the fewest sets first: fewer sets begin a partition then."""
-    return np.argsort([int((found.sets >> task & 1).sum()) for task in range(tasks)], kind="stable")
-
-
 def _with_bits(sets: Integers, bits: Integers) -> Integers:
     """Return sets whose bits are some of the bits before, in this order."""
     moved = np.zeros(len(sets), np.int64)
