@@ -151,8 +151,7 @@ class BatchEnv(MaskedEnv[Batch]):
         return self._state.makespan - before, self._state.over
 
     def _outcome(self) -> dict[str, Any]:
-        state = self._state
-        return {"batch": state.batch, "schedule": state.schedule(), "makespan": state.makespan}
+        return {"batch": self._state.batch, "schedule": self._state.schedule(), "makespan": self._state.makespan}
 
 
 @dataclass(eq=False)

@@ -11,10 +11,10 @@ import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete
 from numpy.typing import NDArray
 
-from mig_opt.errors import InputError, Problem, nearest
+from mig_opt.errors import InputError, Problem, nearest, raise_any
 from mig_opt.gpu.model import GpuModel, Placement
 from mig_opt.instances.bundled import load
-from mig_opt.rules import wrong_type
+from mig_opt.rules import wrong_number, wrong_type
 
 Observation = dict[str, Any]
 Mask = NDArray[np.int8]
@@ -55,6 +55,7 @@ class MaskedEnv(gymnasium.Env[Observation, np.int64], Generic[_Instance]):
     metadata = {"render_modes": []}  # noqa: RUF012  # as gymnasium declares it
 
     def __init__(self, kind: type[_Instance], instance: _Instance | str | None, penalty: float) -> None:
+        raise_any(wrong_number("penalty", penalty, "a finite number of seconds >= 0", at_least=0))
         self._kind, self._instance, self._penalty = kind, instance, penalty
         view = self._view = self._begin(self._found(instance, 0))
         self._forbidden = 0

@@ -201,8 +201,8 @@ def test_what_does_not_fit_is_refused():
     refused(env.reset, match="instance: must be a Batch, or the name of one", options={"instance": "parvagpu-s1"})
     refused(env.reset, match="did you mean rodinia-a30", options={"instance": "rodinia"})
     refused(env.reset, match=r"options.instanc: is unknown; did you mean instance", options={"instanc": "rodinia-a30"})
-    refused(gymnasium.make, "mig_opt/Fleet-v0", match="goal: ", goal="speed")
-    refused(gymnasium.make, "mig_opt/Fleet-v0", match="window: ", window=0)
+    for wrong in ({"goal": "speed"}, {"window": 0}, {"penalty": -1.0}, {"penalty": "1 s"}):
+        refused(gymnasium.make, "mig_opt/Fleet-v0", match=f"{next(iter(wrong))}: ", **wrong)
     trace = generate_trace("normal-25", jobs=5, gpus=3, gpu=get_gpu("A30"), seed=8)
     with pytest.raises(InputError, match="instance: has no room in this environment"):
         gymnasium.make("mig_opt/Fleet-v0").reset(options={"instance": trace})
