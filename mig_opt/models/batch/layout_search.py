@@ -59,6 +59,9 @@ _LISTING_SHARE = 0.5
 _FIRST_SECONDS = 1.0
 """Seconds for a layout; each further time twice as many."""
 
+_ORDER_SECONDS = 4.0
+"""Seconds for the best order of operations where layouts have no dual prices: the bound has no other way to rise."""
+
 _IDLE_SECONDS = 4.0
 """Seconds without a better bound or schedule, after which another search has its turn: in some batches one layout is as
 good as hundreds of others."""
@@ -279,7 +282,8 @@ class _LayoutSearch:
 
     def _order(self, layout: BoundedLayout) -> None:
         """Bound a layout with divided loads and operations in their best order, and divide the loads for that order."""
-        search, relaxed, share = self._search, self._relaxed[layout], self._share_of(_FIRST_SECONDS)
+        search, relaxed = self._search, self._relaxed[layout]
+        share = self._share_of(_ORDER_SECONDS if self._bounded is None else _FIRST_SECONDS)
         at_most = self._ordered[layout] = search.upper - 1
         problem, control = search.problem, self._control
         lower = relaxed.bound_in_order(problem, control, layout.lower, at_most, share)
