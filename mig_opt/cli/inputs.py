@@ -12,17 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from mig_opt import GpuModel, OperationCosts, get_gpu
-from mig_opt.cli.checks import options_named, refuse
+from mig_opt.cli.checks import file_named, options_named, refuse
 from mig_opt.cli.errors import say
 from mig_opt.cli.options import BatchOptions, CostOptions
 from mig_opt.cli.streams import refusal
 from mig_opt.errors import InputError, nearest, raise_any
-from mig_opt.rules import wrong_integer, wrong_number
-from mig_opt.rules.vocabulary import MOST_GPUS
+from mig_opt.rules import wrong_number
 from mig_opt.texts import number_in
 
 if TYPE_CHECKING:
-    from mig_opt import Batch, FleetState, Trace
+    from mig_opt import Batch, Demand, Deployment, FleetState, Trace
     from mig_opt.files.kinds import FileKind
     from mig_opt.gpu.catalogue import CostTable
     from mig_opt.instances.bundled import InstanceKind
@@ -261,10 +260,29 @@ def kind_of(name: str, document: bytes | None = None) -> str | None:
         return None
 
 
+def running_in_state(demand: Demand | None, state: FleetState, path: Path) -> Deployment:
+    """Return the deployment that runs in the fleet of the state in a file, empty if the demand could not be read."""
+    from mig_opt.fleet.segments import deployment_in
+    from mig_opt.serving.deployment import Deployment
+
+    if demand is None:
+        return Deployment(state.names, (), state.devices)
+    with file_named(path):
+        return deployment_in(state, demand)
+
+
 def _check_gpus(gpu: str | None, gpus: int | None) -> None:
     if gpu is not None:
         get_gpu(gpu)
-    raise_any(() if gpus is None else wrong_integer("--gpus", gpus, 1, MOST_GPUS))
+    check_number_of_gpus(gpus)
+
+
+def check_number_of_gpus(gpus: int | None) -> None:
+    """Refuse a number of GPUs that files do not hold either."""
+    from mig_opt.rules.vocabulary import MOST_GPUS
+
+    if gpus is not None and not 1 <= gpus <= MOST_GPUS:
+        refuse("--gpus", f"must be from 1 to {MOST_GPUS}, is {gpus}")
 
 
 def share_in(text: str) -> float:

@@ -11,7 +11,7 @@ from typer import Option
 from mig_opt.cli import completion, options
 from mig_opt.cli.answers import Call, File, Product, made
 from mig_opt.cli.checks import file_named
-from mig_opt.cli.inputs import load_batch
+from mig_opt.cli.inputs import check_number_of_gpus, load_batch
 
 
 def generate(
@@ -56,6 +56,7 @@ def generate(
             shuffle=shuffle,
             **names,
         )
+        check_number_of_gpus(gpus)
     call.begin(batch=output)
     return made("batch", batch, output, BATCH.to_json)
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from mig_opt import Demand, Deployment, FleetState, Pool, ProfileTable, SloRule, get_gpu, read
-from mig_opt.cli.checks import Checks, file_named, options_named, refuse
-from mig_opt.cli.inputs import STANDARD_INPUT, is_bundled, is_table, kind_of, piped
+from mig_opt.cli.checks import Checks, options_named, refuse
+from mig_opt.cli.inputs import STANDARD_INPUT, is_bundled, is_table, kind_of, piped, running_in_state
 from mig_opt.cli.options import ServicesOptions, TableOptions
 from mig_opt.errors import InputError, problems_of, raise_any
 from mig_opt.rules import wrong_integer
@@ -138,15 +138,10 @@ def read_running(path: Path, demand: Demand | None) -> Deployment:
 
 def read_running_and_state(path: Path, demand: Demand | None) -> tuple[Deployment, FleetState | None]:
     """Return the same, and the state of the fleet if that is what the file holds."""
-    from mig_opt.fleet.segments import deployment_in
     from mig_opt.validation.serving.deployments import deployment_problems
 
     state = read(FleetState, path) if kind_of(str(path)) == "state" else None
-    if state is None or demand is None:  # which could not be read
-        fleet = read_deployment_for(demand, path) if state is None else Deployment(state.names, (), state.devices)
-    else:
-        with file_named(path):
-            fleet = deployment_in(state, demand)
+    fleet = read_deployment_for(demand, path) if state is None else running_in_state(demand, state, path)
     raise_any(deployment_problems(fleet), path)
     return fleet, state
 
