@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     git = ["git", "-C", str(ROOT), "rev-parse", "--short=8"]
     names = [subprocess.check_output([*git, rev], text=True).strip() for rev in (options.rev, "HEAD")]
-    page = Page("commits", "The speed of two commits", "numpy", "ortools", folder=options.results)
+    page = Page("commits", "The speed of two commits", "mig-opt", "numpy", "ortools", folder=options.results)
     with tempfile.TemporaryDirectory() as folder:
         shells = [installed(name, Path(folder, str(at))) for at, name in enumerate(names)]
         for n in (12, 1000):

@@ -60,7 +60,8 @@ _FIRST_SECONDS = 1.0
 """Seconds for a layout; each further time twice as many."""
 
 _ORDER_SECONDS = 4.0
-"""Seconds for the best order of operations where layouts have no dual prices: the bound has no other way to rise."""
+"""Seconds for the best order of operations where layouts have no dual prices, since the bound has no other way to rise;
+and as many for each second that the model of the layout has had."""
 
 _IDLE_SECONDS = 4.0
 """Seconds without a better bound or schedule, after which another search has its turn: in some batches one layout is as
@@ -203,6 +204,8 @@ class _LayoutSearch:
         if layout in self._relaxed and layout not in self._divided:
             self._divide(layout)
             return [layout]
+        if self._bounded is None:
+            self._ordered.pop(layout, None)  # its operations are put in order again, for longer
         return [] if self._work_on(layout) else [layout]
 
     def divide(self) -> None:
@@ -283,7 +286,8 @@ class _LayoutSearch:
     def _order(self, layout: BoundedLayout) -> None:
         """Bound a layout with divided loads and operations in their best order, and divide the loads for that order."""
         search, relaxed = self._search, self._relaxed[layout]
-        share = self._share_of(_ORDER_SECONDS if self._bounded is None else _FIRST_SECONDS)
+        longer = _ORDER_SECONDS * (1 + self._seconds.get(layout, 0.0))
+        share = self._share_of(longer if self._bounded is None else _FIRST_SECONDS)
         at_most = self._ordered[layout] = search.upper - 1
         problem, control = search.problem, self._control
         lower = relaxed.bound_in_order(problem, control, layout.lower, at_most, share)
