@@ -79,8 +79,8 @@ def test_the_whole_plan_has_no_run_twice():
 def test_runs_may_end_at_a_gap(until, gaps):
     chosen = exact_plan.plan(options("--until", until), ["20", "medium"])
     runs = [run for groups in chosen.values() for group in groups for run in group.runs]
-    assert {run.gap for run in runs if run.instance.n <= 30} == {0.0}
-    assert {run.gap for run in runs if run.instance.n > 30} == gaps
+    assert {run.gap for run in runs if run.instance.n == 50} == gaps
+    assert {run.gap for run in runs if run.instance.n != 50} == {0.0}  # those of 100 tasks are to be proven
 
 
 def test_the_table_says_that_rows_are_foreign(study, tmp_path, monkeypatch):
