@@ -16,7 +16,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from mig_opt.batch.horizon import Place
 from mig_opt.batch.integer_batch import IntegerBatch
@@ -26,6 +26,8 @@ _MAX_KINDS_APART = 3
 
 _MAX_ORDERS = 5_000
 """Orders of the members of a GPU above which creations are taken not to queue up: a bound that holds as well."""
+
+T = TypeVar("T")
 
 Order = tuple[int, ...]
 """Members in the order of their first creations, each by the index of its branch."""
@@ -130,17 +132,18 @@ def branches_of(batch: IntegerBatch, gpus: tuple[int, ...] = ()) -> Branches:
     return Branches(gpus, places, tuple(live.items()), branches, orders, wait, found)
 
 
+def orders_of(members: tuple[T, ...]) -> Iterator[tuple[T, ...]]:
+    """Yield each order of some members once; some of them may be equal."""
+    if not members:
+        yield ()
+    for at, first in enumerate(members):
+        if first not in members[:at]:
+            yield from ((first, *rest) for rest in orders_of(members[:at] + members[at + 1 :]))
+
+
 def _in_every_order(choices: Iterable[Order]) -> tuple[Order, ...]:
     """Return the orders of all choices of members."""
-
-    def orders(members: Order) -> Iterator[Order]:
-        if not members:
-            yield ()
-        for at, first in enumerate(members):
-            if first not in members[:at]:
-                yield from ((first, *rest) for rest in orders(members[:at] + members[at + 1 :]))
-
-    return tuple(sorted(order for members in choices for order in orders(members)))
+    return tuple(sorted(order for members in choices for order in orders_of(members)))
 
 
 def _in_one_order(orders: Iterable[Order]) -> tuple[Order, ...]:

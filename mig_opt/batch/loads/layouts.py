@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mig_opt.batch.integer_batch import IntegerBatch
-from mig_opt.batch.loads.branches import Branches, Region, Use
+from mig_opt.batch.loads.branches import Branches, Region, Use, orders_of
 from mig_opt.batch.loads.tree import KINDS, Kind
 
 MAX_LAYOUTS = 50_000
@@ -178,7 +178,7 @@ def in_one_order(layout: Layout) -> Layout:
 def in_every_order(layout: Layout) -> set[Layout]:
     """Return the layouts with the same members."""
     members = ([member._replace(inside=inside) for inside in in_every_order(member.inside)] for member in layout)
-    return {order for some in itertools.product(*members) for order in itertools.permutations(some)}
+    return {order for some in itertools.product(*members) for order in orders_of(some)}
 
 
 def number_of_layouts(branches: Branches) -> int:

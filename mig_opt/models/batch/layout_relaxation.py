@@ -208,9 +208,9 @@ class LayoutRelaxation:
     def _blocks(
         self, problem: IntegerBatch, at_least: int, at_most: int, members: int
     ) -> tuple[DividedBlocks, _Loads] | None:
-        """Return a model of the order of operations, within the paths of the layout; None if it has no solution."""
-        left = self.left(at_most)
-        if not self._all_used or not all(left):
+        """Return a model of the order of operations within the paths of the layout; None if there is none."""
+        left, part = self.left(at_most), problem.within(self._places)
+        if not self._all_used or not all(left) or part.operations_take_no_time:
             return None
         found: list[_Loads] = []
 
@@ -218,7 +218,7 @@ class LayoutRelaxation:
             found.append(self._divided_loads(model, left, at_most, members, most_room=at_most))
             return found[0].of_stacks(len(self._places))
 
-        blocks = DividedBlocks(problem.within(self._places), at_least, at_most, divide)
+        blocks = DividedBlocks(part, at_least, at_most, divide)
         loads = found[0].of_stacks(len(self._places))
         self._add_paths(blocks.model, loads, blocks.makespan)
         return (blocks, found[0]) if self._use_all(blocks.model, left, loads) else None

@@ -77,6 +77,7 @@ def test_paths_of_a_layout_have_its_operations_and_waits(gpu: str) -> None:
     choices = {in_one_order(layout) for layout in all_layouts(branches.unordered)}
     assert {in_one_order(layout) for layout in layouts} == choices
     assert sum(len(in_every_order(layout)) for layout in choices) == len(layouts)
+    assert len(in_every_order((layouts[-1][0]._replace(inside=()),) * 20)) == 1  # not one after the other of all 20!
     for layout in filter(None, layouts[:: max(1, len(layouts) // 50)]):
         expected = []
         for around, waits in members(layout):

@@ -180,6 +180,15 @@ def test_many_tasks_are_proven_by_the_order_of_operations(once: bool, monkeypatc
     assert (found.lower_bound == 722.233) == once
 
 
+def test_layouts_whose_operations_take_no_time_are_not_put_in_order() -> None:
+    tasks = tuple(Task(f"t{at}", {1: 20 + 1.7 * at, 2: 10 + 0.9 * at, 3: 7 + 0.6 * at}) for at in range(63))
+    costs = {size: 0.5 * (size == 7) for size in get_gpu("A100").sizes}
+    batch = Batch(tasks, get_gpu("A100"), operations=OperationCosts(costs, costs))
+    control = searched(batch, 4.0)
+    assert control.lower_bound <= control.objective
+    assert validate(batch, control.plan).valid
+
+
 @pytest.mark.deep
 @pytest.mark.parametrize(("scaling", "n"), [("PoorScaling", 100), ("MixedScaling", 70), ("GoodScaling", 150)])
 def test_a_hundred_tasks_are_proven(scaling: str, n: int) -> None:
