@@ -223,15 +223,13 @@ class IntegerBatch:
 
     def part(self, tasks: Sequence[int], gpus: Collection[int]) -> IntegerBatch:
         """Return some of the tasks, by index, with all places of some GPUs, in the same ticks; nothing is live."""
-        part = object.__new__(IntegerBatch)
+        part = self.within([at for at, place in enumerate(self.places) if place.gpu in gpus])
         part.batch = self.batch.replace(tasks=tuple(self.batch.tasks[task] for task in tasks))
-        part.horizon, part.ticks, part.live = self.horizon, self.ticks, frozenset()
         kept = {
             key: {number: shared[task] for number, task in enumerate(tasks) if task in shared}
             for key, shared in shared_durations(self.places).items()
         }
-        some = (place for place in self.places if place.gpu in gpus)
-        part.places = tuple(replace(place, durations=kept[id(place.durations)]) for place in some)
+        part.places = tuple(replace(place, durations=kept[id(place.durations)]) for place in part.places)
         return part
 
     def within(self, places: Sequence[int]) -> IntegerBatch:
