@@ -48,13 +48,13 @@ _EXCESS = 8e-4
 """Share of the mean value by which the median of a sample exceeds it, at most: else the limit comes down as much, but
 not by more than half of what it exceeds the bound."""
 
-_SAMPLE, _FEWEST = Thinning(1_000, 200), 1_000
+_SAMPLE, _FEWEST = Thinning(500, 120), 1_000
 """Sets for the next dual prices; and how many there have to be."""
 
-_LONG, _FEW, _MANY = Thinning(2_000, 5_000), 5_000, 400_000
+_LONG, _FEW, _MANY = Thinning(1_200, 5_000), 5_000, 400_000
 """Sets for partitions; how many there have to be, and how many are of use."""
 
-_LAYOUTS, _SAMPLED, _LISTED = 400, 80, 150
+_LAYOUTS, _SAMPLED, _LISTED = 400, 50, 150
 """Layouts of most value that are known at a time; those of a sample, and of a list for partitions."""
 
 _KNOWN = 2 / 3
