@@ -1,7 +1,6 @@
 """Speed of HEAD beside another commit of the repository: whole commands from a shell, and constructors.
 
-Run: python -m bench.batch.commits REV. It installs both into environments of their own and takes about five minutes;
-with --cut one of each.
+Run: python -m bench.batch.commits REV. It installs both into environments of their own and takes about five minutes.
 """
 
 import os
@@ -75,7 +74,7 @@ def measured(shells: Sequence[Shell], repeats: int) -> Iterator[list[str]]:
 @start
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the study."""
-    parser = parser_of(__doc__, "commits.md", "each once")
+    parser = parser_of(__doc__, "commits.md")
     parser.add_argument("rev", help="the commit, branch or tag that HEAD is compared with")
     parser.add_argument("--repeat", type=int, default=9, help="runs of each (9)")
     options = parser.parse_args(arguments)
@@ -88,10 +87,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             BATCH.write(generate_batch(n, seed=1), Path(folder, f"{n}.json"))
         for file, jobs, gpus in (("jobs", 20_000, 200), ("planned", 60, 4)):
             TRACE.write(make_trace(jobs, gpus), Path(folder, f"{file}.json"))
-        repeats = 1 if options.cut else options.repeat
-        page.add(f"""Medians of {repeats} runs of each, which take turns: seconds of whole commands, from the start of
-            Python to its end, and microseconds of constructors. The commits are {names[0]} and {names[1]}; the ratio is
-            that of the later one to the earlier one.""")
-        page.table(["", *names, "ratio"], measured(shells, repeats))
+        page.add(f"""Medians of {options.repeat} runs of each, which take turns: seconds of whole commands, from the
+            start of Python to its end, and microseconds of constructors. The commits are {names[0]} and {names[1]}; the
+            ratio is that of the later one to the earlier one.""")
+        page.table(["", *names, "ratio"], measured(shells, options.repeat))
     page.add(f"At the end {os.getloadavg()[0]:.1f} processes wanted the {os.cpu_count()} cores on average.")
     page.save()

@@ -161,7 +161,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--seeds", type=int, default=10, help="batches of each scaling (default: 10)")
     found.add_argument("--scalings", type=some_of(SCALINGS), default=SCALINGS, help=f"some of {','.join(SCALINGS)}")
     found.add_argument("--sizes", type=_integers, default=(), help="only batches with these numbers of tasks, e.g. 6,8")
-    found.add_argument("--limit-scale", type=_positive, default=1.0, help="factor for every time limit")
+    found.add_argument("--limit-scale", type=float, default=1.0, help="factor for every time limit")
     until = "end runs of 50 tasks or more at this gap, or at that of their `goal` (default); 0: they use their time"
     found.add_argument("--until", type=_gap, default="goal", metavar="GAP", help=until)
     return found
@@ -169,12 +169,6 @@ def parser() -> argparse.ArgumentParser:
 
 def _integers(text: str) -> tuple[int, ...]:
     return tuple(int(number) for number in text.split(","))
-
-
-def _positive(text: str) -> float:
-    if not 0 < float(text) < float("inf"):
-        raise argparse.ArgumentTypeError("must be a finite number > 0")
-    return float(text)
 
 
 def _gap(text: str) -> str:

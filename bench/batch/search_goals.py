@@ -5,7 +5,6 @@ with --cut it takes seconds. A goal is one of the distance to the best known mak
 the distance to the best lower bound is an upper limit of it.
 """
 
-import argparse
 import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -189,19 +188,14 @@ def _percent(share: float) -> str:
     return f"{share:.3%}".replace("%", " %")
 
 
-def _count(text: str) -> int:
-    if not 1 <= int(text) <= SEEDS:
-        raise argparse.ArgumentTypeError(f"must be from 1 to {SEEDS}")
-    return int(text)
-
-
 @start
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what is missing and write the tables; return 1 if a run failed or results contradict each other."""
     cut, names = "one batch for a cell of 10 and of 100 tasks, brief limits", ",".join(PARTS)
     parser = resumable(__doc__, "search_goals.jsonl.xz and .md", cut)
     parser.add_argument("--only", type=some_of(PARTS), default=(), metavar="PARTS", help=f"some of {names}")
-    parser.add_argument("--seeds", type=_count, default=SEEDS, help=f"batches of each cell, {SEEDS} by default")
+    counts = range(1, SEEDS + 1)
+    parser.add_argument("--seeds", type=int, choices=counts, metavar="N", default=SEEDS, help="batches of each cell")
     options = parser.parse_args(arguments)
     parts, seeds = PARTS, SEEDS
     if options.cut:

@@ -1,15 +1,15 @@
-"""The fewest migrations beside those of the fragmentation-aware paper's greedy rules, from 1 to 200 GPUs.
+"""The fewest migrations beside those of the fragmentation-aware paper's greedy rules; GPUs and nodes that are freed.
 
-Run: python -m bench.fleet.defragment. It takes about five minutes; with --cut some seconds.
+Run: python -m bench.fleet.defragment. It takes about six minutes; with --cut some seconds.
 """
 
 import itertools
 import random
 import statistics
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from bench.report import Page, parser_of, start, tell, timed
 from mig_opt import DefragmentationResult, FleetState, HeldInstance, defragment, get_gpu
@@ -23,6 +23,8 @@ GPUS = (1, 2, 5, 10, 20, 50, 100, 200)
 LOADS = (0.3, 0.5, 0.7, 0.9)
 SEEDS = 5
 TIME_LIMIT = 60.0
+FREED_FROM, PER_NODE, OWNERS, FREEING_LIMIT = 200, 8, 40, 10.0
+"""GPUs of which some are freed, those of a node, owners of instances, and seconds."""
 
 
 def random_fleet(gpus: int, load: float, seed: int) -> FleetState:
@@ -103,6 +105,31 @@ def proofs(cases: Sequence[Case]) -> list[str]:
     return [*cells, f"{len(possible)}/{len(cases)}", f"{mean(map(count, possible)):.1f}" if possible else "-"]
 
 
+def owned_fleet(seed: int, load: float) -> FleetState:
+    """Return a fleet on nodes: a random layout on each GPU, each instance of it with a probability, the load."""
+    draw, layouts = random.Random(seed), list(A100.placed_states())
+    held = [
+        HeldInstance(gpu, p.profile.name, p.start, f"pod-{gpu}-{p.start}", owner=f"app-{draw.randrange(OWNERS)}")
+        for gpu in range(FREED_FROM)
+        for p in draw.choice(layouts)
+        if draw.random() < load
+    ]
+    nodes = tuple(f"node-{gpu // PER_NODE}" for gpu in range(FREED_FROM))
+    return FleetState(A100, FREED_FROM, tuple(held), nodes=nodes)
+
+
+def freed(seeds: int) -> Iterator[list[object]]:
+    """Free GPUs or nodes of fleets of each load, for each limit of migrations; one instance of an owner at a time."""
+    kinds: tuple[Literal["gpus", "nodes"], ...] = ("gpus", "nodes")
+    for load, free, most, seed in itertools.product((0.3, 0.6, 0.9), kinds, (10, 30, None), range(seeds)):
+        state = owned_fleet(seed, load)
+        settings: dict[str, Any] = {"most_migrations": most, "per_owner": 1, "time_limit": FREEING_LIMIT}
+        found, taken = timed(partial(defragment, state, free=free, **settings), time.perf_counter)
+        before, after = len(found.free_before), len(found.free)
+        cells: list[object] = [f"{load:.0%}", free, "any" if most is None else most, seed, before, after]
+        yield [*cells, found.most_free - after, found.objective, len(found.rounds), found.status, f"{taken:.1f}"]
+
+
 @start
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the study; the exit code is 1 if the exact plan ever has more migrations than the greedy one."""
@@ -119,7 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     slowest = max(max(case.seconds) for case in fifty)
     open_ones = sum(3 - settled([case.same, case.least, case.room]) for case in fifty)
     title = "The fewest migrations, and the greedy rules of the fragmentation-aware paper"
-    page = Page("defragment", title, "mig-opt", "highspy", "PuLP", folder=options.results)
+    page = Page("defragment", title, "mig-opt", "highspy", "pulp", "ortools", folder=options.results)
     page.add(f"""Random A100 fleets ({seeds} for each size and load): instances of 1g.5gb, 2g.10gb, 3g.20gb and 4g.20gb
         at random places until that share of the compute slices is in use. *Greedy* are the rules of section IV-D as
         `fragmentation-aware` applies them, as if a job had just departed from each GPU in turn (threshold 0.4). They
@@ -137,5 +164,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     head = ["same", "slowest", "least", "slowest", "room", "slowest", "possible", "migrations"]
     rows = ([n, f"{load:.0%}", *proofs(own)] for (n, load), own in done.items())
     page.table(["GPUs", "load", *head], rows, range(10))
+    page.section("GPUs and nodes that are freed")
+    page.add(f"""{FREED_FROM} A100s on nodes of {PER_NODE}, with random layouts of which each instance is there with a
+        probability, the load; {OWNERS} owners, of which one instance at a time may migrate; {FREEING_LIMIT:g} s. *Below
+        bound* is how many more could be free at most.""")
+    head = ["load", "free", "most migrations", "seed", "before", "after", "below bound", "migrations", "rounds"]
+    page.table([*head, "status", "s"], freed(1 if options.cut else 3), range(11))
     page.save()
     return 1 if more else 0

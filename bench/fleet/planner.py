@@ -12,7 +12,7 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from bench.fleet.rivals import BETTER, bounds_of
+from bench.fleet.regret import BETTER, bounds_of
 from bench.report import Page, describe, parser_of, some_of, start, timed
 from mig_opt import Job, Simulation, Trace, generate_trace, get_gpu, simulate
 from mig_opt.models.fleet.arrivals import TraceGoal

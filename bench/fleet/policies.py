@@ -19,8 +19,6 @@ from matplotlib.ticker import MaxNLocator
 from bench.figures import save_figure
 from bench.report import Page, completed, foreign_rows, missing_rows, resumable, start
 from mig_opt import methods
-from mig_opt.files.fleet.openb import import_trace
-from mig_opt.files.fleet.traces import TRACE
 from mig_opt.instances.fleet.registry import trace_families
 from mig_opt.studies import GeneratedTraces, PolicySettings, Study, read_study
 from mig_opt.studies.rows import Row
@@ -78,8 +76,6 @@ FOLDER = Path(__file__).with_name("online")
 _OTHER_SEEDS = (0, 1, 2, 3)
 _CUT_TRACE = {"jobs": (6,)}
 _CUT_STREAM = {"batches": (2,), "tasks": (4,)}
-_DAY_S = 86_400.0
-_DAYS = (116, 120, 124, 131, 133, 141)
 _NOTES = {
     "language models": "The fragmentation-aware scheduler's workloads: `normal-*` and `long-*`, 60 jobs on 4 GPUs.",
     "PCIe-bound jobs": "The PCIe-aware scheduler's: `pcie-4` with 20, 60 and 100 % PCIe-bound jobs, and `pcie-60` on 20"
@@ -191,16 +187,6 @@ def _names(names: Sequence[str], results: Iterable[PolicyResult]) -> str:
     return ", ".join([f"**`{names[0]}`**", *(f"`{name}`" for name in names[1:])])
 
 
-def write_days(pods: Path, folder: Path = FOLDER) -> None:
-    """Write the days of the openb trace that the study uses, with arrivals from midnight."""
-    whole = import_trace(pods).trace
-    for day in _DAYS:
-        midnight = day * _DAY_S
-        own = (job for job in whole.jobs if midnight <= job.arrival < midnight + _DAY_S)
-        jobs = tuple(dataclasses.replace(job, arrival=job.arrival - midnight) for job in own)
-        TRACE.write(whole.replace(jobs=jobs), folder / f"openb-{day}.csv")
-
-
 _BEST, _OTHER = "#0072B2", "#888888"
 """After Okabe and Ito; winners are filled as well, so that nobody has to tell the colours apart."""
 _WIDEST = 3.0
@@ -276,11 +262,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Do what is missing, write the tables and the figure; return 1 if a run failed or contradicts a bound."""
     parser = resumable(__doc__, "rows, tables and figure", "one seed, six jobs, no files")
     parser.add_argument("--jobs", type=int, help="runs at the same time")
-    parser.add_argument("--openb", type=Path, metavar="PODS", help="only write the days of openb_pod_list_default.csv")
     options = parser.parse_args(arguments)
-    if options.openb:
-        write_days(options.openb)
-        return 0
     study, rows = planned(cut=options.cut), options.results / "online_policies.jsonl"
     found = completed(study, rows, options, "simulations", folder=FOLDER, jobs=options.jobs)
     title = "Schedulers on every family of traces"

@@ -7,6 +7,7 @@ Ratios are of simulated seconds, so a busy machine does not matter.
 import dataclasses
 import functools
 import itertools
+import random
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -14,11 +15,18 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from bench.figures import COLOURS, MARKERS, save_figure
-from bench.fleet.rivals import SIMPLE, bounds_of, of_family, saturated
 from bench.report import Kept, Page, parser_of, start, timed
-from mig_opt import Trace, declare_times, simulate
+from mig_opt import Job, Trace, declare_times, generate_trace, get_gpu, simulate
+from mig_opt.fleet.bounds import trace_bounds
 from mig_opt.instances.fleet.registry import trace_families
 
+BETTER: Mapping[str, Mapping[str, Any]] = {
+    name: {"backfill": True, "patience": None}
+    for name in ("first-fit", "best-fit", "load-balancing", "fragmentation-aware")
+}
+"""Simple schedulers that do not look at run times, in their better form: with backfilling without a limit."""
+SIMPLE = {"memory-aware-a": {}, "memory-aware-b": {}, "pcie-aware": {}, **BETTER}
+"""The simple schedulers, with their options."""
 GOALS = ("makespan", "balanced", "flow")
 KNOWLEDGE: Mapping[float | str, str] = {0.5: "sigma 0.5", 1.0: "sigma 1", 2.0: "sigma 2", "one": "nothing"}
 """Knowledge of run times where they are not known: errors by their sigma, or nothing at all."""
@@ -37,7 +45,38 @@ _ONE_SEED = ("pcie-60", "migm-hm1", "migm-nw", "migm-llama3")
 """Families of which another seed is the same, or takes minutes."""
 _ERRORS_FROM = 1000
 """Difference of the seed of the errors from that of the trace: equal seeds would draw errors that go with the times."""
+PROFILES = {"1g.10gb": (14, 35), "2g.20gb": (28, 25), "3g.40gb": (42, 25), "7g.80gb": (100, 5)}
+"""Percent of a GPU, and weight, of each profile of a saturated trace."""
 NO_STARVATION, SMALLEST = "pcie-aware, nobody starves", "pcie-aware, smallest sizes only"
+
+
+def saturated(
+    seed: int | str, *, free: bool = True, scaling: float = 1, sigma: float = 0.8, mean_s: float = 600, jobs: int = 500
+) -> Trace:
+    """Return a trace of the shape of MIGBench's: 56 small jobs at once, then one every 15 s, on 8 H100s for hours."""
+    draw, gpu = random.Random(seed), get_gpu("H100-80GB")
+    now, made = 0.0, []
+    for number in range(jobs):
+        name = "1g.10gb"
+        if number >= 56:
+            now += draw.expovariate(1 / 15)
+            name = draw.choices(list(PROFILES), [weight for _, weight in PROFILES.values()])[0]
+        seconds, own = draw.lognormvariate(0.0, sigma) * mean_s, gpu.profile(name)
+        times = {
+            gpu.profile(other).compute_slices: seconds * (PROFILES[name][0] / percent) ** scaling
+            for other, (percent, _) in PROFILES.items()
+            if gpu.profile(other).memory_gb >= own.memory_gb
+        }
+        smallest = {own.compute_slices: times[own.compute_slices]}
+        job = Job(f"j{number}", now, times, memory_gb=own.memory_gb) if free else Job(f"j{number}", now, smallest, name)
+        made.append(job)
+    return Trace(tuple(made), gpu, 8)
+
+
+def bounds_of(trace: Trace, *, resizing: bool = True) -> list[float]:
+    """Return the lower bounds of makespan and mean flow time."""
+    bounds = trace_bounds(trace, resizing=resizing)
+    return [bounds.makespan[0].value, bounds.mean_completion]
 
 
 def planned(cut: bool) -> Iterator[tuple[str, Callable[[], Trace]]]:
@@ -46,8 +85,9 @@ def planned(cut: bool) -> Iterator[tuple[str, Callable[[], Trace]]]:
         make = functools.partial(saturated, f"regret {seed}", **{"mean_s": 700.0, **settings}, jobs=60 if cut else 500)
         yield f"{kind}, {seed}", make
     for family in trace_families():
+        few: dict[str, Any] = {"jobs": 6} if cut and any(own.name == "jobs" for own in family.parameters) else {}
         for seed in (0,) if cut or family.name in _ONE_SEED else (0, 1):
-            yield f"{family.name}, {seed}", of_family(family, seed, cut=cut)
+            yield f"{family.name}, {seed}", functools.partial(generate_trace, family.name, seed=seed, **few)
 
 
 def figures(trace: Trace, policy: str, **options: Any) -> list[float] | None:

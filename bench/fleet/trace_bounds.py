@@ -11,7 +11,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from bench.fleet.rivals import bounds_of
+from bench.fleet.regret import bounds_of
 from bench.report import Page, parser_of, start
 from mig_opt import Trace, generate_trace, methods, simulate
 from mig_opt.fleet.bounds import _Need, _weightings

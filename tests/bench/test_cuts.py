@@ -21,11 +21,11 @@ CUTS = {
     "fleet.environments": "--cut",
     "fleet.fragmentation": "--cut",
     "fleet.memory": "--cut",
+    "fleet.migbench": "--cut",
     "fleet.pcie": "--cut",
     "fleet.planner": "--cut",
     "fleet.policies": "--cut",
     "fleet.regret": "--cut",
-    "fleet.rivals": "--cut",
     "fleet.speed": "--cut 2000",
     "fleet.trace_bounds": "--cut",
     "fleet.which_scheduler": "",
@@ -34,8 +34,7 @@ CUTS = {
     "serving.request_speed": "--cut",
     "serving.scenarios": "--cut",
 }
-ALONE = {"batch.exact", "batch.far_authors", "batch.first_run", "fleet.freeing", "papers.measure", "serving.triton"}
-ALONE |= {"batch.commits"}
+ALONE = {"batch.commits", "batch.exact", "batch.far_authors", "batch.first_run", "papers.measure", "serving.triton"}
 """Those that tests of their own run, or that need what is not here."""
 
 
