@@ -62,8 +62,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if len(options.files) != (0 if options.cut else 2):
         parser.error("give TRACE and SUMMARY, or --cut")
     both: tuple[Literal["smallest", "any"], ...] = ("smallest", "any")
+    published: Sequence[PublishedResult] = ()
     if options.cut:
-        traces, published = [saturated(1, free=sizes == "any", jobs=60) for sizes in both], []
+        traces = [saturated(1, free=sizes == "any", jobs=60) for sizes in both]
     else:
         traces = [import_migbench(options.files[0], sizes=sizes) for sizes in both]
         published = read_published(options.files[1])
