@@ -15,7 +15,6 @@ import itertools
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from fractions import Fraction
 from functools import cache, cached_property
 
@@ -23,6 +22,7 @@ from mig_opt.batch.batch import Batch
 from mig_opt.batch.horizon import Horizon, Place, shared_durations
 from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import nested_schedule
+from mig_opt.rules.decimals import as_decimal, as_fraction
 
 RESOLUTION = 1e-6
 """The share by which a makespan and a lower bound may differ and still count as equal, if times are not exact."""
@@ -101,11 +101,11 @@ class Ticks:
 
     def ceil(self, seconds: float) -> int:
         """Return the least whole ticks that are not shorter than ``seconds``."""
-        return math.ceil(Fraction(as_decimal(seconds)) / self.length)
+        return math.ceil(as_fraction(seconds) / self.length)
 
     def nearest(self, seconds: float) -> int:
         """Return the number of ticks closest to ``seconds``: what a sum of floating-point numbers stands for."""
-        return round(Fraction(as_decimal(seconds)) / self.length)
+        return round(as_fraction(seconds) / self.length)
 
     def of_model(self, makespan: float) -> int:
         """Return the ticks that a schedule takes at most in a model, whose times are rounded down if not exact."""
@@ -117,7 +117,7 @@ class Ticks:
         That is the closest whole number of them if rounding explains the difference, else what the decimal says: a
         schedule longer than the horizon can have times that are no whole number of ticks.
         """
-        ticks, near = Fraction(as_decimal(seconds)) / self.length, self.nearest(seconds)
+        ticks, near = as_fraction(seconds) / self.length, self.nearest(seconds)
         noise = _NOISE * seconds if seconds < _SHORT else _NOISE * (1 + seconds)
         return Fraction(near) if abs(near - ticks) * self.length <= noise else ticks
 
@@ -130,7 +130,7 @@ class Ticks:
         if not self.exact:
             return equal_within_resolution(makespan, lower_bound)
         ticks = self.of_sum(makespan)
-        return ticks - Fraction(as_decimal(lower_bound)) / self.length < (1 if ticks.denominator == 1 else 0)
+        return ticks - as_fraction(lower_bound) / self.length < (1 if ticks.denominator == 1 else 0)
 
     def seconds_below(self, ticks: Fraction | int) -> float:
         """Return the seconds of ``ticks`` as a float that does not stand for more.
@@ -140,24 +140,12 @@ class Ticks:
         """
         exact = ticks * self.length
         near = float(exact)
-        return near if Fraction(as_decimal(near)) <= exact else math.nextafter(near, 0.0)
+        return near if as_fraction(near) <= exact else math.nextafter(near, 0.0)
 
 
 def equal_within_resolution(makespan: float, lower_bound: float) -> bool:
     """Return True if a makespan is at most a millionth above a lower bound (both in seconds)."""
     return makespan - lower_bound <= RESOLUTION * makespan
-
-
-def common_divisor(values: Sequence[Fraction]) -> Fraction:
-    """Return the greatest number of which all values are multiples.
-
-    Examples
-    --------
-    >>> common_divisor([Fraction(1, 2), Fraction(3, 4)])
-    Fraction(1, 4)
-    """
-    whole = math.lcm(*(value.denominator for value in values))
-    return Fraction(math.gcd(*(int(value * whole) for value in values)), whole)
 
 
 def _common_unit(seconds: list[float]) -> tuple[int, int]:
@@ -184,11 +172,6 @@ def _common_unit_of_many(seconds: list[float]) -> tuple[int, int] | None:
         if (digits / 10.0**decimals == values).all():
             return decimals, int(np.gcd.reduce(digits.astype(np.int64))) or 1
     return None
-
-
-def as_decimal(seconds: float) -> Decimal:
-    """Return the shortest decimal that stands for ``seconds``."""
-    return Decimal(repr(float(seconds)))
 
 
 class IntegerBatch:

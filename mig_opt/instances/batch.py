@@ -29,6 +29,7 @@ from mig_opt.gpu.model import GpuModel
 from mig_opt.gpu.pools import Pool
 from mig_opt.gpu.problems import wrong_size
 from mig_opt.rules import entries_of, is_listed, wrong_choice, wrong_integer, wrong_number, wrong_share, wrong_type
+from mig_opt.rules.decimals import as_fraction
 from mig_opt.rules.vocabulary import MOST_GPUS, TimesByKind, is_real
 
 ScalingName = Literal["PoorScaling", "MixedScaling", "GoodScaling"]
@@ -174,7 +175,7 @@ def generate_batch(
     speeds = np.random.Generator(np.random.PCG64((seed, 1)))  # tasks are those that they are without pools
     others = list(dict.fromkeys(pool.gpu for pool in pools if pool.gpu != model))
     times_of: list[TimesByKind] = []
-    share = _exact(p_sup if variant == "paper" else memory_bound)
+    share = as_fraction(p_sup if variant == "paper" else memory_bound)
     kinds: Any = {"variant": variant, "memory_bound": share, "decided_by": decided_by}
     for steps in _step_lists(task_counts(n, shares), model.sizes, rng, **kinds):
         drawn = [float(rng.uniform(t_min, t_max))]
@@ -243,7 +244,7 @@ def task_counts(n: int, shares: Mapping[int, float]) -> dict[int, int]:
     if n < 0:
         problems.append(Problem("n", f"must be >= 0 tasks, is {n}"))
     raise_any(problems)
-    exact = {size: n * _exact(share) for size, share in sorted(shares.items())}
+    exact = {size: n * as_fraction(share) for size, share in sorted(shares.items())}
     counts = {size: math.floor(wanted) for size, wanted in exact.items()}
     while sum(counts.values()) < n:
         counts[max(counts, key=lambda size: exact[size] - counts[size])] += 1
@@ -310,11 +311,6 @@ def _published_steps(
             memory_bound = rng.random() < _STAYS_MEMORY_BOUND[variant]
         else:
             yield _NEAR_LINEAR[variant]
-
-
-def _exact(share: float) -> Fraction:
-    # The decimal that the caller wrote: 0.29 of 100 tasks are 29, although 0.29 * 100 is 28.999999999999996.
-    return Fraction(str(float(share)))
 
 
 def _time_range(times: str | tuple[float, float], problems: list[Problem]) -> tuple[float, float]:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from mig_opt.batch.integer_batch import as_decimal, common_divisor
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.devices import Device
 from mig_opt.gpu.model import OperationCosts, Placement, Profile
+from mig_opt.rules.decimals import as_fraction, common_divisor
 from mig_opt.serving.change_plan import ENOUGH, ChangeStep, StepKind, needs_during, throughputs
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, Segment
@@ -119,7 +119,7 @@ class ChangeProblem:
             kind, gpu, placement, *_, seconds = draft
             rivals = destroyed[gpu] if kind == "create" else ()
             after = tuple(other for other in rivals if drafts[other][2].excludes(placement))
-            moves.append(Move(*draft, math.ceil(Fraction(as_decimal(seconds)) / tick), after))
+            moves.append(Move(*draft, math.ceil(as_fraction(seconds) / tick), after))
         kept = tuple(segment for place, segment in new.items() if place in same)
         needs = _needs(kept, moves, needs_during(running, deployment, demand))
         limits = tuple(_limits(running.segments, moves))
@@ -181,7 +181,7 @@ class ChangeProblem:
     def step(self, index: int, begin: int) -> ChangeStep:
         """Return a move as a step that begins at that tick."""
         move = self.moves[index]
-        seconds = Fraction(as_decimal(move.seconds))
+        seconds = as_fraction(move.seconds)
         # Where ticks are rounded, the moment at which segments change is the one that the order counts on.
         last = (begin + move.ticks) * self.tick if move.kind == "create" else begin * self.tick + seconds
         profile, start = move.placement.profile.name, move.placement.start
@@ -235,7 +235,7 @@ def _limits(running: Iterable[Segment], moves: Sequence[Move]) -> Iterator[Limit
 
 def _tick(seconds: Sequence[float]) -> tuple[Fraction, bool]:
     """Return the longest tick in which all times are whole, and True; or one that is fine enough, and False."""
-    times = [Fraction(as_decimal(time)) for time in seconds if time > 0]
+    times = [as_fraction(time) for time in seconds if time > 0]
     if not times:
         return Fraction(1), True
     tick = common_divisor(times)

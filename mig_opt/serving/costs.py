@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from mig_opt.batch.integer_batch import as_decimal, common_divisor
+from mig_opt.rules.decimals import as_fraction, common_divisor
 
 if TYPE_CHECKING:
     from mig_opt.gpu.packing import Numbers  # loads numpy
@@ -34,7 +34,7 @@ class Costs:
     @classmethod
     def of(cls, costs: Iterable[float]) -> Costs:
         """Return the costs of some pools."""
-        return cls(tuple(Fraction(as_decimal(cost)) for cost in costs))
+        return cls(tuple(as_fraction(cost) for cost in costs))
 
     @property
     def counted(self) -> bool:
@@ -77,7 +77,7 @@ class Costs:
 
     def below(self, cost: float) -> Fraction:
         """Return the greatest possible sum of costs that is below a ``cost`` that is one."""
-        return Fraction(as_decimal(cost)) - self.unit
+        return as_fraction(cost) - self.unit
 
 
 def plain(cost: float | Fraction) -> float:

@@ -11,11 +11,11 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Annotated
 
-from mig_opt.batch.integer_batch import as_decimal
 from mig_opt.errors import Problem
 from mig_opt.method.report import Facts, good, spelled_gap, unclear
 from mig_opt.method.result import Result
 from mig_opt.rules import check_values
+from mig_opt.rules.decimals import as_fraction
 from mig_opt.rules.vocabulary import Number, OfType
 from mig_opt.serving.change_plan import ChangePlan
 from mig_opt.serving.demand import DEMAND_WANTED, Demand
@@ -84,7 +84,7 @@ class Day:
     @cached_property
     def hours(self) -> tuple[Fraction, ...]:
         """Hours of each step, exactly; times count as the shortest decimals that stand for them."""
-        times = [Fraction(as_decimal(time)) for time in self.rates.times]
+        times = [as_fraction(time) for time in self.rates.times]
         return tuple((end - begin) / _SECONDS for begin, end in itertools.pairwise(times))
 
     @cached_property
@@ -122,8 +122,8 @@ class Day:
 
         It is exact but for the last rounding, so that a cost can meet a bound.
         """
-        created = plan.created * Fraction(as_decimal(self.creation_price))
-        interrupted = plan.interrupted * Fraction(as_decimal(self.interruption_price))
+        created = plan.created * as_fraction(self.creation_price)
+        interrupted = plan.interrupted * as_fraction(self.interruption_price)
         return float(self._over_hours(self.costs(plan)) + created + interrupted)
 
     def costs(self, plan: DayPlan) -> tuple[float, ...]:
@@ -136,7 +136,7 @@ class Day:
 
     def _over_hours(self, costs: Iterable[float]) -> Fraction:
         spans = zip(costs, self.hours, strict=True)
-        return sum((Fraction(as_decimal(cost)) * hours for cost, hours in spans), Fraction(0))
+        return sum((as_fraction(cost) * hours for cost, hours in spans), Fraction(0))
 
     def clock(self, step: int) -> str:
         """Return the time at which a step begins, such as ``8:30``."""

@@ -18,10 +18,11 @@ from strategies import A30, A100, any_gpu, batches, decisions, late_things, plac
 from mig_opt import Batch, LiveInstance, OperationCosts, Schedule, Task, generate_batch, plan_stream, solve, validate
 from mig_opt.batch.bounds import _Coverage, _Measured, best_lower_bound, lower_bounds
 from mig_opt.batch.horizon import Horizon
-from mig_opt.batch.integer_batch import IntegerBatch, Ticks, as_decimal, equal_within_resolution
+from mig_opt.batch.integer_batch import IntegerBatch, Ticks, equal_within_resolution
 from mig_opt.batch.timing import nested_schedule, timed_schedule
 from mig_opt.gpu.model import GpuModel
 from mig_opt.heuristics.batch.far import far
+from mig_opt.rules.decimals import as_fraction
 
 FREE = OperationCosts.zero(A30)
 
@@ -252,7 +253,7 @@ def area(batch: Batch) -> Fraction:
     work = Fraction(0)
     for task in batch.tasks:
         sizes = {placement.profile.compute_slices for placement, _ in batch.options(task)}
-        work += min(size * Fraction(as_decimal(task.times[size])) for size in sizes)
+        work += min(size * as_fraction(task.times[size]) for size in sizes)
     return work / (batch.gpus * batch.gpu.compute_slices)
 
 

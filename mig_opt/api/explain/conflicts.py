@@ -12,17 +12,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 from mig_opt.api.explain.requirements import Requirement, RequirementKind, Requirements
 from mig_opt.api.solve import solve
 from mig_opt.batch.batch import Batch
-from mig_opt.batch.integer_batch import Ticks, as_decimal
+from mig_opt.batch.integer_batch import Ticks
 from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import DECIMALS
 from mig_opt.method.control import Limits
 from mig_opt.method.registry import AUTO
 from mig_opt.method.result import TrajectoryPoint
+from mig_opt.rules.decimals import as_fraction
 
 Kept = frozenset[Requirement]
 
@@ -112,7 +112,7 @@ def in_time(ticks: Ticks, makespan: float, target: float) -> bool:
     """
     if not ticks.exact or ticks.decimals > DECIMALS:
         return makespan <= target
-    return ticks.of_sum(makespan) * ticks.length <= Fraction(as_decimal(target))
+    return ticks.of_sum(makespan) * ticks.length <= as_fraction(target)
 
 
 class Shrinker:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import bisect
 import math
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 from typing import Any
 
 from mig_opt.api.explain.conflicts import LEAST_SECONDS, Kept, Oracle, Shrinker, in_time
@@ -14,7 +13,7 @@ from mig_opt.api.explain.requirements import Requirement, RequirementKind, Requi
 from mig_opt.api.solve import solve
 from mig_opt.batch.batch import Batch, wrong_batch
 from mig_opt.batch.bounds import best_lower_bound
-from mig_opt.batch.integer_batch import RESOLUTION, Ticks, as_decimal
+from mig_opt.batch.integer_batch import RESOLUTION, Ticks
 from mig_opt.batch.schedule import Schedule, ScheduleResult
 from mig_opt.batch.timing import DECIMALS
 from mig_opt.errors import Problem
@@ -25,6 +24,7 @@ from mig_opt.method.options import RunOptions, run_options
 from mig_opt.method.registry import AUTO
 from mig_opt.method.result import Status
 from mig_opt.rules import wrong_number
+from mig_opt.rules.decimals import as_fraction
 
 DEFAULT_TIME_LIMIT = 20.0
 """Seconds."""
@@ -151,7 +151,7 @@ class _Explaining:
         # Makespans are rounded to nanoseconds, so shorter ticks cannot be counted in them.
         if not ticks.exact or ticks.decimals > DECIMALS:
             return self._lower_bound * (1 - RESOLUTION)
-        return ticks.seconds_below(math.ceil(Fraction(as_decimal(self._lower_bound)) / ticks.length) - 1)
+        return ticks.seconds_below(math.ceil(as_fraction(self._lower_bound) / ticks.length) - 1)
 
     def _is_ruled_out(self, oracle: Oracle) -> bool:
         """Return True if it is proven that no schedule meets all requirements."""

@@ -14,9 +14,10 @@ from decimal import Decimal
 from typing import Any
 
 from mig_opt.batch.batch import Batch, LiveInstance, Task
-from mig_opt.batch.integer_batch import Ticks, as_decimal
+from mig_opt.batch.integer_batch import Ticks
 from mig_opt.gpu.devices import gpu_name
 from mig_opt.gpu.model import GpuModel, OperationCosts
+from mig_opt.rules.decimals import as_decimal
 
 _DECIMALS = 3
 """Least decimals of a second to which times that a batch does not have are rounded; more if the others have more."""

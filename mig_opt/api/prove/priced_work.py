@@ -20,10 +20,11 @@ import numpy.typing as npt
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.certificate import PricedWork
-from mig_opt.batch.integer_batch import Ticks, as_decimal
+from mig_opt.batch.integer_batch import Ticks
 from mig_opt.batch.schedule import Schedule
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.model import GpuModel, Placement
+from mig_opt.rules.decimals import as_fraction
 
 MOST_TASKS = 250
 """Number of tasks above which whole ones fill a slice nearly as well as divided ones, so that no prices are sought."""
@@ -62,8 +63,8 @@ def priced_work_value(batch: Batch, prices: Sequence[int], most: float) -> Fract
     if batch.initial or not 0 < most < math.inf:
         raise InputError([Problem("prices", "make a bound for GPUs that start empty, up to a makespan that is finite")])
     tick = Ticks.of(batch).length
-    grain = tick * max(1, -(-Fraction(as_decimal(most)) // (tick * _MOST_GRAINS)))
-    size = int(Fraction(as_decimal(most)) // grain) + 1
+    grain = tick * max(1, -(-as_fraction(most) // (tick * _MOST_GRAINS)))
+    size = int(as_fraction(most) // grain) + 1
     tables = ((len(gpus), _Tables(batch, kind, prices, grain, size)) for kind, gpus in batch.kinds.items())
     values = (gpus * of_one.beside(None)[1][1] for gpus, of_one in tables)
     too_much = sum(values, start=np.zeros(size, np.int64)) < sum(prices)
@@ -117,7 +118,7 @@ class _Tables:
         return key, self._known[key]
 
     def _grains(self, seconds: float) -> int:
-        return int(Fraction(as_decimal(seconds)) // self._grain)
+        return int(as_fraction(seconds) // self._grain)
 
     def _later(self, table: Values, grains: int) -> Values:
         """Return a table that begins later."""

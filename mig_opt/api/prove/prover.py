@@ -27,7 +27,7 @@ from mig_opt.batch.certificate import (
     batch_digest,
     schedule_digest,
 )
-from mig_opt.batch.integer_batch import RESOLUTION, Ticks, as_decimal
+from mig_opt.batch.integer_batch import RESOLUTION, Ticks
 from mig_opt.batch.schedule import Schedule, ScheduleResult, wrong_types
 from mig_opt.errors import InputError, Problem, SolverError, UnknownMethodError, raise_any
 from mig_opt.gpu.model import GpuModel, Placement, Profile
@@ -35,6 +35,7 @@ from mig_opt.method.options import Callbacks, RunOptions, run_options
 from mig_opt.method.registry import METHODS, get_method
 from mig_opt.method.result import Status, TrajectoryPoint, versions_with
 from mig_opt.rules import wrong_number
+from mig_opt.rules.decimals import as_decimal, as_fraction
 from mig_opt.validation import validate
 
 DEFAULT_METHOD = "milp"
@@ -294,7 +295,7 @@ def slice_load_value(batch: Batch, weights: Sequence[int]) -> Fraction:
         weight_of[placement.profile] = min(covered, weight_of.get(placement.profile, covered))
     rows, parts = _exact_times(batch)
     load = Fraction(sum(min(weight_of[profile] * time for profile, time in row.items()) for row in rows), parts)
-    created = {p: _exactly(batch.operations.of("create", p)) for p in {own for row in rows for own in row}}
+    created = {p: as_fraction(batch.operations.of("create", p)) for p in {own for row in rows for own in row}}
     # the weight of all slices by the second before which nothing runs there
     begins: Counter[Fraction] = Counter()
     for kind, on_gpus, idle in _live_by_kind(batch):
@@ -353,21 +354,17 @@ def _live_by_kind(batch: Batch) -> Iterator[tuple[GpuModel, list[list[tuple[Plac
         found: dict[int, list[tuple[Placement, Fraction]]] = {}
         for live in batch.initial:
             if live.gpu in gpus:
-                found.setdefault(live.gpu, []).append((batch.placement(live), _exactly(live.free)))
+                found.setdefault(live.gpu, []).append((batch.placement(live), as_fraction(live.free)))
         yield kind, list(found.values()), len(gpus) - len(found)
 
 
 def _begin(batch: Batch, placement: Placement, live: Sequence[tuple[Placement, Fraction]]) -> Fraction:
     """Return the second before which nothing runs in a placement of a GPU with these live instances."""
-    begin = _exactly(batch.operations.of("create", placement.profile))
+    begin = as_fraction(batch.operations.of("create", placement.profile))
     cleared = Fraction(0)
     for other, free in live:
         if other.shape == placement.shape:
             return free
         if other.conflicts(placement):
-            cleared = max(cleared, free + _exactly(batch.operations.of("destroy", other.profile)))
+            cleared = max(cleared, free + as_fraction(batch.operations.of("destroy", other.profile)))
     return cleared + begin
-
-
-def _exactly(seconds: float) -> Fraction:
-    return Fraction(as_decimal(seconds))

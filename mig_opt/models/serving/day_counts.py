@@ -15,13 +15,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from mig_opt.batch.integer_batch import as_decimal, common_divisor
 from mig_opt.gpu.packing import Numbers
 from mig_opt.method.control import Limits
 from mig_opt.models.serving.fleet_rows import FleetRows, FleetWays, Key
 from mig_opt.models.solvers.backend import Values, solve_program
 from mig_opt.models.solvers.highs import Highs, highs_or_cbc
 from mig_opt.models.solvers.linear import LinearProgram, Term, Variable
+from mig_opt.rules.decimals import as_fraction, common_divisor
 from mig_opt.serving.covers import Covers, InstanceTypes
 from mig_opt.serving.day import Day
 from mig_opt.serving.demand import NEEDED, Demand, Service
@@ -48,7 +48,7 @@ class DayProblem:
         peak = day.at_peak
         assert peak is not None
         self.day, self.peak, self.pools, self.costs = day, peak, peak.pools, peak.costs
-        self.least = tuple(Fraction(as_decimal(cost)) for cost in least)
+        self.least = tuple(as_fraction(cost) for cost in least)
         self.kinds = InstanceTypes.of(peak)
         # Which SLO a service has, and so in which ways it can be served, is the same all day. More of a kind than are
         # enough at the greatest rate are never needed, whatever the changes.
@@ -56,7 +56,7 @@ class DayProblem:
         self.ways, self.most = self.fleet.options, self.fleet.most
         # of an instance of each kind, such that no GPU weighs more than 1, see ``Packer.weights``
         self.weights = _weights(self.kinds)
-        self.creation_price = Fraction(as_decimal(day.creation_price))
+        self.creation_price = as_fraction(day.creation_price)
         # every cost is a multiple of this, without the price of interruptions
         self.unit = common_divisor([*(hours * self.costs.unit for hours in day.hours), self.creation_price])
 

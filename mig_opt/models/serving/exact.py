@@ -18,7 +18,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from mig_opt.batch.integer_batch import as_decimal
 from mig_opt.method.control import Control, Goals
 from mig_opt.method.result import Status
 from mig_opt.models.serving.fewest_changes import fewest_changes
@@ -26,6 +25,7 @@ from mig_opt.models.serving.fleet_rows import FleetRows, FleetWays
 from mig_opt.models.solvers.backend import Backend, ProgramOutcome, Values, solve_program
 from mig_opt.models.solvers.highs import Highs, highs_or_cbc
 from mig_opt.models.solvers.linear import LinearProgram, Term
+from mig_opt.rules.decimals import as_fraction
 from mig_opt.serving.bounds import Relaxation, shortage
 from mig_opt.serving.costs import Costs
 from mig_opt.serving.covers import filled
@@ -80,7 +80,7 @@ def _least_cost(demand: Demand, relaxation: Relaxation, control: Control[Deploym
     while control.goals is None or control.goals[0] > control.lower_bound:
         before = control.goals
         program = FleetProgram(demand, relaxation)
-        least = float(Fraction(as_decimal(control.lower_bound)) * scale)
+        least = float(as_fraction(control.lower_bound) * scale)
         program.linear.at_least("as_costly_as_the_bound", program.costs, least)
         if before is not None:
             program.linear.at_most("less_costly", program.costs, float(demand.costs.below(before[0]) * scale))
@@ -107,7 +107,7 @@ def _nothing_between(
     if goals is None or control.goals != goals or control.expired:
         return False
     costs = list({demand.costs.each[pool] for pool in relaxation.kinds.pools} - {Fraction(0)})
-    numbers = [math.ceil(Fraction(as_decimal(goals[0])) / cost) + 1 for cost in costs]
+    numbers = [math.ceil(as_fraction(goals[0]) / cost) + 1 for cost in costs]
     if math.prod(numbers) > _MOST_SUMS:
         return False
     ways = itertools.product(*map(range, numbers))
@@ -155,7 +155,7 @@ def _fewest(at: int, demand: Demand, relaxation: Relaxation, control: Control[De
         return False
     program = FleetProgram(demand, relaxation)
     goals = [program.costs, program.gpus, program.slices]
-    known = [float(Fraction(as_decimal(control.goals[0])) * demand.costs.scale), *control.goals[1:]]
+    known = [float(as_fraction(control.goals[0]) * demand.costs.scale), *control.goals[1:]]
     for before in range(at):
         program.linear.at_most(f"as_good_{before}", goals[before], known[before])
     program.linear.at_most("better", goals[at], known[at] - 1)

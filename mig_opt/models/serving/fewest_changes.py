@@ -10,9 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections import deque
 from collections.abc import Mapping
-from fractions import Fraction
 
-from mig_opt.batch.integer_batch import as_decimal
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import GpuPlacement, Placement, ProfileSet
 from mig_opt.method.control import Control, Limits
@@ -21,6 +19,7 @@ from mig_opt.models.serving.fleet_rows import serve
 from mig_opt.models.solvers.backend import Backend, Values, solve_program
 from mig_opt.models.solvers.highs import highs_or_cbc
 from mig_opt.models.solvers.linear import LinearProgram, Term, Variable
+from mig_opt.rules.decimals import as_fraction
 from mig_opt.serving.bounds import Relaxation
 from mig_opt.serving.demand import ENOUGH, Demand, Option
 from mig_opt.serving.deployment import Deployment, Segment, segment_of
@@ -241,7 +240,7 @@ class ChangeProgram:
         if not costs.counted:
             factors = {pool.kind.name: costs.factor(number) for number, pool in enumerate(self._demand.pools)}
             terms = [(variable, factors[name]) for name, variable in used]
-            self.linear.at_most("cost", terms, float(Fraction(as_decimal(cost)) * costs.scale))
+            self.linear.at_most("cost", terms, float(as_fraction(cost) * costs.scale))
         sizes: list[Term] = [(number, option.profile.compute_slices) for _, option, number in self._fresh]
         sizes += [
             (stays, get_gpu(self._gpus[segment.gpu]).profile(segment.profile).compute_slices)
