@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from inspect import signature
+from typing import Annotated, Any
 
 import numpy as np
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Schedule
-from mig_opt.environments.masked import Choice, Mask, MaskedEnv, Observation, chosen, slice_shares
-from mig_opt.errors import InputError, Problem
+from mig_opt.environments.masked import Mask, MaskedEnv, Model, Observation, chosen, slice_shares, unknown_keys
+from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.heuristics.batch.list_schedule import ScheduleBuilder
-from mig_opt.instances.batch import generate_batch
+from mig_opt.instances.batch import MOST_TASKS, generate_batch
+from mig_opt.rules import check_values, wrong_integer
+from mig_opt.rules.vocabulary import Whole
 from mig_opt.validation import validate
 
 
@@ -135,6 +138,8 @@ class BatchEnv(MaskedEnv[Batch]):
         penalty: float = 1.0,
         **parameters: Any,
     ) -> None:
+        known = {*signature(BatchEnv).parameters, *signature(generate_batch).parameters} - {"n", "seed", "parameters"}
+        raise_any([*wrong_integer("tasks", tasks, 1, MOST_TASKS), *unknown_keys(parameters, known)])
         self._slots, self._parameters = tasks, {"gpu": gpu, "gpus": gpus, **parameters}
         super().__init__(Batch, instance, penalty)
 
@@ -175,8 +180,11 @@ class BatchAgent:
     56.05
     """
 
-    choose: Choice
-    tasks: int = 0
+    choose: Model
+    tasks: Annotated[int, Whole(0, MOST_TASKS)] = 0
+
+    def __post_init__(self) -> None:
+        check_values(self)
 
     def __call__(self, batch: Batch) -> Schedule:
         """Return the schedule that the model makes."""

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from inspect import signature
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mig_opt.environments.masked import Choice, Mask, MaskedEnv, Observation, chosen, slice_shares
+from mig_opt.environments.masked import Mask, MaskedEnv, Model, Observation, chosen, slice_shares, unknown_keys
 from mig_opt.errors import raise_any
 from mig_opt.fleet.trace import Trace, check_jobs
 from mig_opt.gpu.geometry import GpuState, geometry_of, members
 from mig_opt.heuristics.fleet.base import QueueScheduler
-from mig_opt.instances.fleet.registry import generate_trace
+from mig_opt.instances.fleet.registry import generate_trace, get_trace_family
 from mig_opt.rules import wrong_choice
 from mig_opt.rules.vocabulary import Whole
 from mig_opt.simulation.fleet.cluster import Cluster
@@ -167,7 +168,9 @@ class FleetEnv(MaskedEnv[Trace]):
         penalty: float = 1.0,
         **parameters: Any,
     ) -> None:
-        raise_any(wrong_choice("goal", goal, ("flow", "wait")))
+        own = {parameter.name for parameter in get_trace_family(family).parameters}
+        known = {*signature(FleetEnv).parameters, *own} - {"parameters"}
+        raise_any([*wrong_choice("goal", goal, ("flow", "wait")), *unknown_keys(parameters, known)])
         self._parameters = {"family": family, "gpu": gpu, "gpus": gpus, "jobs": 30, **parameters}
         self._window, self._goal = window, goal
         super().__init__(Trace, instance, penalty)
@@ -244,7 +247,7 @@ class FleetAgent(FleetView):
     ()
     """
 
-    choose: Choice
+    choose: Model
 
     def serve(self, cluster: Cluster) -> None:
         """Let the model decide as long as there is something to start, unless it waits."""

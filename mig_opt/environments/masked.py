@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
-from typing import Any, Generic, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Annotated, Any, Generic, Protocol, TypeVar
 
 import gymnasium
 import numpy as np
@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 from mig_opt.errors import InputError, Problem, nearest, raise_any
 from mig_opt.gpu.model import GpuModel, Placement
 from mig_opt.instances.bundled import load
-from mig_opt.rules import wrong_number, wrong_type
+from mig_opt.rules import wrong_class, wrong_integer, wrong_number, wrong_type
+from mig_opt.rules.vocabulary import OfType, is_integer
 
 Observation = dict[str, Any]
 Mask = NDArray[np.int8]
 Choice = Callable[[Observation, Mask], int]
 """A trained model: takes an observation and its mask, and returns the number of an action that the mask allows."""
+Model = Annotated[Choice, OfType(Callable, "a function that takes an observation and its mask")]
 
 MOST_FORBIDDEN = 1000  # number of forbidden actions after which an episode is truncated
 
@@ -39,10 +41,24 @@ class View(Protocol):
 def chosen(choose: Choice, view: View) -> int:
     """Return the action that a model takes; refuse one that the mask forbids."""
     mask = view.mask()
-    action = int(choose(view.observe(), mask))
-    if not (0 <= action < len(mask) and mask[action]):
-        raise InputError([Problem("choose", f"must return an action that the mask allows, returned {action}")])
-    return action
+    action = _single(choose(view.observe(), mask))
+    if not (is_integer(action) and 0 <= action < len(mask) and mask[action]):
+        raise InputError([Problem("choose", f"must return an action that the mask allows, returned {action!r:.60}")])
+    return int(action)
+
+
+def unknown_keys(given: Iterable[str], known: Iterable[str], prefix: str = "") -> Iterator[Problem]:
+    """Yield a problem for each name that is not known."""
+    known = sorted(known)
+    for name in given:
+        if name not in known:
+            message = "is an argument of reset" if name == "seed" else f"is unknown; {nearest(name, known)}"
+            yield Problem(f"{prefix}{name}", message)
+
+
+def _single(action: Any) -> Any:
+    """Return the only entry of an array, as models return it; anything else as it is."""
+    return np.asarray(action).item() if np.size(action) == 1 else action
 
 
 class MaskedEnv(gymnasium.Env[Observation, np.int64], Generic[_Instance]):
@@ -97,9 +113,8 @@ class MaskedEnv(gymnasium.Env[Observation, np.int64], Generic[_Instance]):
             If there is no such instance, or this environment has no room for it.
         """
         super().reset(seed=seed)
-        options = options or {}
-        if unknown := options.keys() - {"instance"}:
-            raise InputError(Problem(f"options.{key}", f"is unknown; {nearest(key, ['instance'])}") for key in unknown)
+        raise_any(wrong_class("options", options := options or {}, dict))
+        raise_any(unknown_keys(options, ["instance"], "options."))
         self._forbidden = 0
         drawn = int(self.np_random.integers(2**31))
         self._view = self._begin(self._found(options.get("instance", self._instance), drawn))
@@ -111,14 +126,13 @@ class MaskedEnv(gymnasium.Env[Observation, np.int64], Generic[_Instance]):
 
     def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Carry out an action. The last ``info`` has the schedule, which has passed the validator."""
-        mask = self._view.mask()
-        if not 0 <= action < len(mask):
-            raise InputError([Problem("action", f"must be from 0 to {len(mask) - 1}, is {action}")])
-        if not mask[action]:
+        mask, number = self._view.mask(), _single(action)
+        raise_any(wrong_integer("action", number, 0, len(mask) - 1))
+        if not mask[number]:
             self._forbidden += 1
             info = {"action_mask": mask, "forbidden": True}
             return self._view.observe(), -self._penalty, False, self._forbidden >= MOST_FORBIDDEN, info
-        seconds, over = self._act(int(action))
+        seconds, over = self._act(int(number))
         outcome = self._outcome() if over else {}
         return self._view.observe(), -seconds, over, False, {"action_mask": self._view.mask(), **outcome}
 
