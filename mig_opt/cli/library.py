@@ -62,6 +62,7 @@ def instances(
     mig-opt instances rodinia-a30
     """
     from mig_opt.studies.scores import chosen
+    from mig_opt.studies.summary import grouped
 
     known = library_in(library)
     if name is not None:
@@ -76,7 +77,7 @@ def instances(
             "what": lambda info: info.kind,
             ">best": lambda info: _shown(info, info.best),
             ">bound": lambda info: _shown(info, info.lower_bound),
-            ">gap": lambda info: "-" if info.gap is None else spelled_gap(info.gap),
+            ">gap": lambda info: spelled_gap(info.gap),
             "class": lambda info: info.difficulty or "-",
         },
         [
@@ -87,11 +88,9 @@ def instances(
             "class: the limit within which mig-opt has solved it, or open.",
         ],
     )
-    sources: dict[tuple[str, str], list[str]] = {}
-    for info in infos:
-        sources.setdefault((info.source, info.licence.partition(",")[0]), []).append(info.name)
+    sources = grouped(infos, lambda info: (info.source, info.licence.partition(",")[0]))
     rows = [
-        [names[0] if len(names) == 1 else plural(len(names), "instance"), *source] for source, names in sources.items()
+        [own[0].name if len(own) == 1 else plural(len(own), "instance"), *source] for source, own in sources.items()
     ]
     tables = [table, Table(["instance", "~source", "licence"], rows)]
     return Answer(Report(parts=tables, data={"instances": list(map(instance_document, infos))}))

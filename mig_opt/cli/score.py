@@ -70,21 +70,15 @@ def score(
         call.check_outputs(scores=folder / "scores.csv") if folder.is_dir() else None
         call.check_folder(folder)
     call.finish()
-    options: dict[str, Any] = {
-        "kind": kind,
-        "difficulty": difficulty,
-        "names": instance or (),
-        "methods": [name.strip() for name in (methods or "").split(",") if name.strip()],
-        "time_limit": time_limit,
-        "jobs": jobs,
-        "scheduler": scheduler,
-        "library": library_in(library).folder,
-    }
+    known = library_in(library).folder
     if command is None:
         with options_named({"name": "NAME|DIR"}):
-            found = scored(str(what), plan, library=options["library"])
+            found = scored(str(what), plan, library=known)
         why = "; ".join(f"{one.instance}: {one.reason}" for one in found.scores if one.reason)
         return Answer(_report(found), code_of(good=all(one.valid for one in found.scores)), why=why)
+    beside = [name.strip() for name in (methods or "").split(",") if name.strip()]
+    options: dict[str, Any] = {"kind": kind, "difficulty": difficulty, "names": instance or (), "methods": beside}
+    options |= {"time_limit": time_limit, "jobs": jobs, "scheduler": scheduler, "library": known}
     with call.bar("scored") as bar:
 
         def told(one: Score) -> None:
@@ -124,8 +118,8 @@ def _table(found: Scores) -> Table:
     for name, scores in grouped(found.scores, attrgetter("instance")).items():
         best, bound = scores[0].best_known, scores[0].lower_bound
         gap = None if best is None or bound is None else relative_gap(best, bound)
-        rows.append([strong(name), "best", _figure(best), _gap(gap)])
-        rows += [[f"  {one.solver}", _status(one), _figure(one.value), _gap(one.gap)] for one in scores]
+        rows.append([strong(name), "best", _figure(best), spelled_gap(gap)])
+        rows += [[f"  {one.solver}", _status(one), _figure(one.value), spelled_gap(one.gap)] for one in scores]
     return Table(["~instance, solver", "plan", ">value", ">gap"], rows, ["best: the best known plan."])
 
 
@@ -145,12 +139,9 @@ def _summary(found: Scores) -> Table:
         for line in found.lines
     ]
     columns = ["~solver", ">valid", ">best", ">ratio", *(f">{factor:g}" for factor in shown)]
+    failed = {one.solver: ", ".join(f"{count} {status}" for status, count in one.failed.items()) for one in found.lines}
     notes = [
-        *(
-            f"{line.solver}: {', '.join(f'{count} {status}' for status, count in line.failed.items())}."
-            for line in found.lines
-            if line.failed
-        ),
+        *(f"{solver}: {counts}." for solver, counts in failed.items() if counts),
         "ratio: geometric mean of value / best known, where the plan is valid.",
         "1, 1.01 ...: share of all instances within that factor of the best known.",
     ]
@@ -177,7 +168,3 @@ def _status(one: Score) -> Toned:
 
 def _figure(value: float | None) -> str:
     return "-" if value is None else f"{value:.6g}"
-
-
-def _gap(gap: float | None) -> str:
-    return "-" if gap is None else spelled_gap(gap)

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from inspect import signature
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Schedule
-from mig_opt.environments.masked import Mask, MaskedEnv, Model, Observation, chosen, slice_shares, unknown_keys
+from mig_opt.environments.masked import Choice, Mask, MaskedEnv, Observation, chosen, slice_shares, unknown_keys
 from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.heuristics.batch.list_schedule import ScheduleBuilder
 from mig_opt.instances.batch import MOST_TASKS, generate_batch
-from mig_opt.rules import check_values, wrong_integer
-from mig_opt.rules.vocabulary import Whole
+from mig_opt.rules import wrong_integer
 from mig_opt.validation import validate
 
 
@@ -180,11 +179,8 @@ class BatchAgent:
     56.05
     """
 
-    choose: Model
-    tasks: Annotated[int, Whole(0, MOST_TASKS)] = 0
-
-    def __post_init__(self) -> None:
-        check_values(self)
+    choose: Choice
+    tasks: int = 0
 
     def __call__(self, batch: Batch) -> Schedule:
         """Return the schedule that the model makes."""

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mig_opt.environments.masked import Mask, MaskedEnv, Model, Observation, chosen, slice_shares, unknown_keys
+from mig_opt.environments.masked import Choice, Mask, MaskedEnv, Observation, chosen, slice_shares, unknown_keys
 from mig_opt.errors import raise_any
 from mig_opt.fleet.trace import Trace, check_jobs
 from mig_opt.gpu.geometry import GpuState, geometry_of, members
@@ -247,7 +247,7 @@ class FleetAgent(FleetView):
     ()
     """
 
-    choose: Model
+    choose: Choice
 
     def serve(self, cluster: Cluster) -> None:
         """Let the model decide as long as there is something to start, unless it waits."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
-from typing import Annotated, Any, Generic, Protocol, TypeVar
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any, Generic, Protocol, TypeVar
 
 import gymnasium
 import numpy as np
@@ -15,13 +15,12 @@ from mig_opt.errors import InputError, Problem, nearest, raise_any
 from mig_opt.gpu.model import GpuModel, Placement
 from mig_opt.instances.bundled import load
 from mig_opt.rules import wrong_class, wrong_integer, wrong_number, wrong_type
-from mig_opt.rules.vocabulary import OfType, is_integer
+from mig_opt.rules.vocabulary import is_integer
 
 Observation = dict[str, Any]
 Mask = NDArray[np.int8]
 Choice = Callable[[Observation, Mask], int]
 """A trained model: takes an observation and its mask, and returns the number of an action that the mask allows."""
-Model = Annotated[Choice, OfType(Callable, "a function that takes an observation and its mask")]
 
 MOST_FORBIDDEN = 1000  # number of forbidden actions after which an episode is truncated
 
@@ -47,12 +46,11 @@ def chosen(choose: Choice, view: View) -> int:
     return int(action)
 
 
-def unknown_keys(given: Iterable[str], known: Iterable[str], prefix: str = "") -> Iterator[Problem]:
+def unknown_keys(given: Iterable[str], known: Collection[str], prefix: str = "") -> Iterator[Problem]:
     """Yield a problem for each name that is not known."""
-    known = sorted(known)
     for name in given:
         if name not in known:
-            message = "is an argument of reset" if name == "seed" else f"is unknown; {nearest(name, known)}"
+            message = "is an argument of reset" if name == "seed" else f"is unknown; {nearest(name, sorted(known))}"
             yield Problem(f"{prefix}{name}", message)
 
 

@@ -310,14 +310,14 @@ class Library:
         """Return the entry of an instance; refuse a name that none has."""
         try:
             return self.infos[name]
-        except KeyError:
+        except (KeyError, TypeError):  # a list has no hash
             message = f"no bundled instance {name!r}; {nearest(name, self.infos)}"
             raise InputError([Problem("name", message)]) from None
 
     def load(self, name: str) -> Any:
         """Return an instance."""
+        info = self.info(name)
         if name not in self._loaded:
-            info = self.info(name)
             self._loaded[name] = self._read(info) if info.spec is None else _drawn(info)
         return self._loaded[name]
 

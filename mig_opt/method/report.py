@@ -105,15 +105,15 @@ def spelled_status(status: str) -> Toned:
     return _TONES.get(status, bad)(status.replace("_", " "))
 
 
-def spelled_gap(gap: float) -> str:
-    """Return a gap in percent; one that is not closed is never shown as if it were.
+def spelled_gap(gap: float | None) -> str:
+    """Return a gap in percent, "-" for none; one that is not closed is never shown as if it were.
 
     Examples
     --------
     >>> spelled_gap(0.0), spelled_gap(1e-6), spelled_gap(0.0123)
     ('0.000%', '< 0.001%', '1.230%')
     """
-    return "< 0.001%" if 0 < gap < 5e-6 else f"{gap:.3%}"
+    return "-" if gap is None else "< 0.001%" if 0 < gap < 5e-6 else f"{gap:.3%}"
 
 
 def data_of(thing: object, *names: str) -> dict[str, Any]:

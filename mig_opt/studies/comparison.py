@@ -244,18 +244,15 @@ def _partition_problems(
     names: Iterable[Any], partition: object, batches: Mapping[str, Batch] | None
 ) -> Iterator[Problem]:
     takers = [name for name in names if _partition_of(name, partition)]
-    if not takers and partition is None:
-        return
-    if not takers:
+    if partition is not None and not takers:
         fitting = " or ".join(method.name for method in methods() if "partition" in method.options)
         yield Problem("partition", f"is for the method {fitting}, which is not compared; leave it out, or compare it")
-        return
-    if partition is not None and not isinstance(partition, str):
+    elif partition is not None and not isinstance(partition, str):
         yield wrong_type("partition", partition, "a text such as '4+2+1'")
-        return
-    for name, batch in (batches or {}).items():
-        for problem in partition_problems(takers[0], partition, batch):
-            yield Problem("partition", f"{name}: {problem.message}")
+    elif takers:
+        for name, batch in (batches or {}).items():
+            for problem in partition_problems(takers[0], partition, batch):
+                yield Problem("partition", f"{name}: {problem.message}")
 
 
 _CELLS: Mapping[str, Callable[[Any, Judged], Any]] = {

@@ -58,10 +58,7 @@ def renew(
     """
     if limit < LADDER[0]:
         raise InputError([Problem("limit", f"must be at least {LADDER[0]:g} s, is {limit}")])
-    chosen = set(names or library.infos)
-    for name in chosen:
-        library.info(name)
-    for step, name in missing_runs((info for info in library.infos.values() if info.name in chosen), limit):
+    for step, name in missing_runs(map(library.info, set(names or library.infos)), limit):
         info = library.info(name)
         if not missing_runs([info], limit):  # a shorter run has solved it
             continue

@@ -132,9 +132,9 @@ class Winners:
     policies: tuple[str, ...]
 
 
-def grouped(items: Iterable[T], key: Callable[[T], str]) -> dict[str, list[T]]:
+def grouped(items: Iterable[T], key: Callable[[T], Any]) -> dict[Any, list[T]]:
     """Return items by a key, in the order in which the keys come."""
-    groups: dict[str, list[T]] = {}
+    groups: dict[Any, list[T]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
     return groups
