@@ -108,7 +108,9 @@ def day_folder(
     if plan is not None and folder is not None:
         for step in (0, *plan.changed):
             name = clock_text(plan.times[step]).replace(":", "-").rjust(5, "0")
-            files[f"{name}{suffix}"] = text(plan.deployments[step], plan.changes[step - 1] if step else None)
+            # Of two in the same millisecond the second is named after its step, too.
+            own = f"{name}-step-{step}" if f"{name}{suffix}" in files else name
+            files[f"{own}{suffix}"] = text(plan.deployments[step], plan.changes[step - 1] if step else None)
     said = ", each named after the time when it begins."
     return File(plural(len(files), noun), folder, files or None, said, absent=NO_PLAN)
 

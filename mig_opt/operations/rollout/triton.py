@@ -272,10 +272,11 @@ def kubernetes_manifests(
     configs = model_configs(servers, None if models is None else Path(models))
     alike: dict[str, list[InferenceServer]] = {}
     segments = [server.segment for server in servers]
-    forms = [f"{deployment.model(s.gpu).name}-{s.profile}-{s.batch}x{s.processes}" for s in segments]
+    # The blank, which no service has, tells a-b from a with a GPU called b.
+    forms = [f"{s.service} {deployment.model(s.gpu).name}-{s.profile}-{s.batch}x{s.processes}" for s in segments]
     labels = labels_of(forms)
     for server, form in zip(servers, forms, strict=True):
-        alike.setdefault(f"{server.segment.service}-{labels[form]}", []).append(server)
+        alike.setdefault(labels[form], []).append(server)
     documents: list[dict[str, Any]] = []
     for name, own in alike.items():
         metadata = {"name": name, "labels": _labels(own[0].segment.service)}

@@ -168,21 +168,26 @@ def test_manifests_are_what_kubernetes_takes(version):
     assert not selector.items() <= documents[3]["spec"]["template"]["metadata"]["labels"].items()
 
 
-@pytest.mark.parametrize("kind", ["(R) " + "long name " * 6, "own kind"])
-def test_labels_are_different_and_not_longer_than_kubernetes_allows(monkeypatch, kind):
-    gpu, name = dataclasses.replace(get_gpu("RTX-PRO-6000"), name=kind), "a" * 32
-    twin = dataclasses.replace(gpu, name=gpu.name.replace(" ", "_"))
+@pytest.mark.parametrize(
+    ("kind", "other", "names"),
+    [("(R) " + "long name " * 6, "", "aa"), ("own kind", "own_kind", "aa"), ("own", "b own", ("a-b", "a"))],
+)
+def test_labels_are_different_and_not_longer_than_kubernetes_allows(monkeypatch, kind, other, names):
+    gpu = dataclasses.replace(get_gpu("RTX-PRO-6000"), name=kind)
+    names = [name.replace("a", "a" * 29) for name in names]
+    twin = dataclasses.replace(gpu, name=other or gpu.name.replace(" ", "_"))
     for each in (gpu, twin):
         monkeypatch.setitem(KNOWN, each.name.casefold(), each)
     longest = max(gpu.profiles, key=lambda profile: len(profile.name))
     point = Point(longest.compute_slices, 128, 8, 300.0, 0.05)
-    demand = Demand((Service(name, 2.0, 50.0),), (ProfileTable(name, gpu.name, (point,)),), (GpuPool(gpu),))
-    segments = (Segment(name, at, longest.name, 0, 128, 8, 300.0, 0.05) for at in (0, 1))
+    services = tuple(Service(name, 2.0, 50.0, model="net") for name in dict.fromkeys(names))
+    demand = Demand(services, (ProfileTable("net", gpu.name, (point,)),), (GpuPool(gpu),))
+    segments = (Segment(name, at, longest.name, 0, 128, 8, 300.0, 0.05) for at, name in enumerate(names))
     deployment = Deployment((gpu.name, twin.name), tuple(segments))
     documents = list(yaml.safe_load_all(kubernetes_manifests(deployment, demand)))
-    assert documents[1]["metadata"] != documents[3]["metadata"]
+    assert len({each["metadata"]["name"] for each in documents if each["kind"] == "Deployment"}) == 2
     labels = documents[1]["spec"]["template"]["metadata"]["labels"]
-    parted = mig_parted_config(deployment, devices=["a/0", "b/0"], name=name).configs
+    parted = mig_parted_config(deployment, devices=["a/0", "b/0"], name=names[0]).configs
     assert all(re.fullmatch("[a-z0-9][a-z0-9-]{0,61}[a-z0-9]", label) for label in (*labels.values(), *parted))
     assert documents[1]["spec"]["selector"]["matchLabels"].items() <= labels.items()
 
