@@ -70,6 +70,12 @@ def plural(count: int, word: str, words: str = "") -> str:
     return f"{count} {word if count == 1 else words or f'{word}s'}"
 
 
+def listed(names: Sequence[str], most: int = 4) -> str:
+    """Return names one after the other, those beyond the first ones as a number."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
 def number_ranges(numbers: Sequence[int]) -> str:
     """Return ascending numbers, those that follow each other as a range.
 

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.model import GpuModel, Placement, Profile, ProfileSet
 from mig_opt.rules import wrong_type
+from mig_opt.texts import listed
 
 _WANTED = "a partition such as '4+2+1', or its placements"
 _MOST_OFFERED, _MOST_NAMED = 3, 3  # partitions and tasks that a message names
@@ -81,13 +82,10 @@ def wrong_partition(
     without = [repr(name) for name, need in needs.items() if need.isdisjoint(there)]
     if not without or not all(needs.values()):
         return  # a task that fits nowhere is no fault of the partition
-    names = ", ".join(without[:_MOST_NAMED])
-    if len(without) > _MOST_NAMED:
-        names += f" and {len(without) - _MOST_NAMED} more"
     suitable = ", ".join(partition_name(gpu, each) for each in partitions_for(gpu, profiles, needs.values()))
     mend = f"choose one of {suitable}" if suitable else "no partition has one for every task, choose another method"
-    what = "task" if len(without) == 1 else "tasks"
-    yield Problem("partition", f"{partition_name(gpu, found)} has no instance for {what} {names}; {mend}")
+    what = f"{'task' if len(without) == 1 else 'tasks'} {listed(without, _MOST_NAMED)}"
+    yield Problem("partition", f"{partition_name(gpu, found)} has no instance for {what}; {mend}")
 
 
 def _offer(gpu: GpuModel, wanted: str, legal: Sequence[Sequence[Placement]]) -> str:

@@ -12,6 +12,7 @@ from mig_opt.errors import Problem, nearest
 from mig_opt.rules import check_values
 from mig_opt.rules.vocabulary import NotEmpty, Number
 from mig_opt.serving.demand import Demand
+from mig_opt.texts import listed
 
 _MOST_NAMED = 5
 _Rate = Annotated[float, Number("requests per second", at_least=0)]
@@ -83,6 +84,5 @@ def wrong_services(demand: Demand, names: Sequence[str], path: str) -> Iterator[
             yield Problem(path, f"the demand has no service {name!r}; {nearest(name, known)}")
     missing = [name for name in known if name not in names]
     if missing:
-        more = f" and {len(missing) - _MOST_NAMED} more" if len(missing) > _MOST_NAMED else ""
-        named = ", ".join(map(repr, missing[:_MOST_NAMED]))
-        yield Problem(path, f"has nothing about {named}{more}; add what the demand's services are asked for")
+        named = listed([repr(name) for name in missing], _MOST_NAMED)
+        yield Problem(path, f"has nothing about {named}; add what the demand's services are asked for")

@@ -36,12 +36,14 @@ _HOST = re.compile(r"(?:\([^()]*\) ?)*\[?(?:\S+@)?(?!(?:ba|z)?sh-|PS\b|[A-Z]:\\)
 _FENCE = re.compile(
     r"(?:`{3,}|~{3,}) *[\w+-]*|\{(?:code|noformat)[^{}]*\}|</?(?:pre|code|details|summary)\b[^<>]*>(?:.*</summary>)?"
 )
-_HEADING = re.compile(r"([\w.-]+) \| (?:CHANGED|SUCCESS) \| rc=0 >>")
+_HEADING = re.compile(r"([\w.-]+) \| (?:(?:CHANGED|SUCCESS) \| rc=0|FAILED \| rc=6) >>")
 """Heading of ansible above the output of a command on a node."""
 
 _HARMLESS = re.compile(
     r"Defaulted container .* out of: .*|"
     r"(?:Warning: )?Permanently added .* to the list of known hosts\.|Connection to \S+ closed\.|Last login: .*|"
+    # nvidia-smi mig says by code 6 that it found no instances, which is in its output
+    r"(?:(?:pdsh@\S+|clush): \S+: (?:ssh )?exited|command terminated) with exit code 6|"
     r"exit|logout|Unable to use a TTY .*|Pseudo-terminal will not be allocated .*|\[sudo\] password for [^:]*:.*|"
     r"Starting pod/\S+ \.\.\..*|Removing debug pod \.\.\.|To use host binaries, run `chroot /host`.*|"
     # The rest of messages of nvidia-smi, of which the first line is told
@@ -69,7 +71,7 @@ _REFUSALS = {
     ),
     "a command failed, so that something is missing here: {}; give its whole output": (
         r"(?:Unable to determine the device handle|Failed to) .*|(?:Error|error|ERROR)\b[^=]*|"
-        r"The connection to the server .*|command terminated with exit code .*|(?:ssh|pdsh@\S+): .*|"
+        r"The connection to the server .*|command terminated with exit code .*|(?:ssh|pdsh@\S+|clush): .*|"
         r"\w+(?: \w+)?: error: .*|[EF]\d{4} [\d:.]+ +\d+ \S+\] .*|slurm_\w+ error: .*"
     ),
 }

@@ -12,9 +12,8 @@ from typing import NamedTuple
 from mig_opt.files.documents import read_text
 from mig_opt.files.values import Findings
 from mig_opt.gpu.model import Profile
-from mig_opt.texts import plural
+from mig_opt.texts import listed, plural
 
-_MOST_LISTED = 4
 Home = tuple[str, int]
 """Node, and index of a GPU in it."""
 
@@ -182,9 +181,3 @@ def _cut(cut: object, whole: object) -> bool:
 def gpu_name(node: str, index: int) -> str:
     """Return the words for a GPU."""
     return f"GPU {index} of {node}" if node else f"GPU {index}"
-
-
-def listed(names: Sequence[str]) -> str:
-    """Return a list of names, with the number of those beyond the first ones."""
-    more = f" and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
-    return ", ".join(names[:_MOST_LISTED]) + more

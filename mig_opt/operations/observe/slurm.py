@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 
 from mig_opt.files.documents import shown
 from mig_opt.operations.observe.gpu_models import kinds_of, profile_named
-from mig_opt.operations.observe.sightings import Line, SeenInstance, Sightings, Source, listed
-from mig_opt.texts import plural
+from mig_opt.operations.observe.sightings import Line, SeenInstance, Sightings, Source
+from mig_opt.texts import listed, plural
 
 _PAIR = re.compile(r"([A-Za-z_/]+)=(\"[^\"]*\"|\S*)")
 _PROFILE = re.compile(r"(?:(.*?)_)?((?:\d+c\.)?\d+g\.\d+gb\S*)")

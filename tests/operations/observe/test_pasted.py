@@ -42,6 +42,7 @@ DECORATIONS: dict[str, Callable[[str], str]] = {
     "date": lambda text: f"Mon 03 Nov 2025 10:00:00 AM UTC\n{text}\n2025-11-03T10:00:00+01:00\n",
     "stamps": each(lambda line: f"2025-11-03T10:00:00.123456789Z {line}"),
     "container": lambda text: f'Defaulted container "a" out of: a, b (init)\n{text}',
+    "exit code": lambda text: f"{text}\ncommand terminated with exit code 6\nclush: n2: exited with exit code 6",
     "host": each(lambda line: f"gpu_node1: {line}"),
     "bracketed host": each(lambda line: f"[node.9] {line}"),
 }
