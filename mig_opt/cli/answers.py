@@ -98,7 +98,12 @@ def chart_of(noun: str, path: Path | None, *content: Any, source: str | Path = "
 
 def script_of(path: Path | None, text: str | None, hooks: str) -> File:
     """Return a script for bash, which is called with hooks."""
-    return File("script", path, text, f". Usage: bash {quote(str(path))} {hooks}", absent=NO_PLAN)
+    return File("script", path, text, f". Usage: bash {word_of(path)} {hooks}", absent=NO_PLAN)
+
+
+def word_of(path: object) -> str:
+    """Return a path as a word for a shell, which no program takes for an option."""
+    return quote(f"./{path}" if str(path).startswith("-") else str(path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,11 +192,12 @@ class Call(Checks):
                     if other != purpose and path.resolve() == same.resolve():
                         refuse("", f"is wanted for both {other} and {purpose}; name two files", path)
 
-    def check_folder(self, path: Path) -> None:
-        """Note why a folder for outputs can be neither made nor written to."""
+    def check_folder(self, path: Path | None) -> None:
+        """Note why a folder for outputs, if one is named, can be neither made nor written to."""
         from mig_opt.files.documents import check_folder
 
-        self.attempt(check_folder, path)
+        if path is not None:
+            self.attempt(check_folder, path)
 
     def progress(self, method: str = "") -> AbstractContextManager[list[Callbacks]]:
         """Show the progress of a method; of one that reports nothing the name is given, and its time is shown."""

@@ -72,7 +72,7 @@ class PromiseResult(DeploymentResult):
             return ""
         counted = self.demand is None or self.demand.costs.counted
         cost = "" if counted else f" at a cost of {self.objective:.10g}"
-        kept = f"{plural(self.gpus or 0, 'GPU')}{cost}, p{100 * self.promise.share:g} kept in simulation"
+        kept = f"{plural(self.gpus or 0, 'GPU')}{cost}, p{100 * self.promise.share:.12g} kept in simulation"
         if self.lower_bound == self.objective and not counted:
             return f"{kept}; proven least under the capacities"
         if self.lower_bound == self.gpus and self.lower_bound > 1 and counted:

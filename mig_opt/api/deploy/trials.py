@@ -186,7 +186,7 @@ def _line(demand: Demand, service: Service, promise: Promise, ways: list[_Way]) 
     if is_continuous(demand, service):
         takes = f"a request alone takes {seconds:.6g} s" if math.isfinite(seconds) else "an SLO on tokens is broken"
     return (
-        f"no instance keeps {100 * promise.share:g} % of the requests of {service.name!r} in time, at any rate: at "
+        f"no instance keeps {100 * promise.share:.12g} % of the requests of {service.name!r} in time, at any rate: at "
         f"best {100 * (1 - late):.4g} % are, on {profile.name}, where {takes}, and the SLO is {slo:g} s"
         + (f"; what can be kept: {', or '.join(would)}" if would else "")
     )

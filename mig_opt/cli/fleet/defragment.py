@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from mig_opt import DefragmentationResult, FleetState, GpuModel, HeldInstance, Migration, Status
 from mig_opt.cli import options
-from mig_opt.cli.answers import DEFAULT_TIME_LIMIT, EXIT_CODES, NO_PLAN, Answer, Call, File, script_of
+from mig_opt.cli.answers import DEFAULT_TIME_LIMIT, EXIT_CODES, NO_PLAN, Answer, Call, File, script_of, word_of
 from mig_opt.cli.checks import options_named, refuse
 from mig_opt.cli.figures import MOST_ROWS, first_of, joined
 from mig_opt.cli.inputs import load_costs, load_state, parsed_devices, parsed_share
@@ -84,8 +83,7 @@ def defragment(
     one = found is None or found.gpu is not None
     call.require(costs is None or one, "--costs", "is for GPUs of one kind; name it with --gpu when the state is made")
     seconds = call.attempt(load_costs, costs, found.gpu) if costs and found and found.gpu else None
-    if slurm is not None:
-        call.check_folder(slurm)
+    call.check_folder(slurm)
     call.begin(state=output, script=script)
     with call.progress("defragment"):
         result = plan(
@@ -151,7 +149,7 @@ def _files(
         File("state afterwards", output, after, absent=NO_PLAN),
         script_of(script, moves, "HOOKS"),
         File(
-            *("scripts for Slurm", slurm, scripts or None, f". Usage: bash {quote(f'{slurm}/controller.sh')} check"),
+            *("scripts for Slurm", slurm, scripts or None, f". Usage: bash {word_of(f'{slurm}/controller.sh')} check"),
             absent=NO_PLAN if scripts is None else "Nothing changes for Slurm: nothing written to",
         ),
     ]

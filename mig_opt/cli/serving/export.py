@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
 from mig_opt import export
 from mig_opt.cli import options
-from mig_opt.cli.answers import ANSWER_IS_NO, Call, File, Product
+from mig_opt.cli.answers import ANSWER_IS_NO, Call, File, Product, word_of
 from mig_opt.cli.checks import file_named, options_named
 from mig_opt.cli.inputs import parsed_devices
 from mig_opt.cli.problems import given_services
@@ -101,12 +100,12 @@ def services_export(
     where = file_named(running) if form == "slurm" else contextlib.nullcontext()  # what runs lacks nodes
     with where, options_named({"port": "--port", "devices": "--devices", "image": "--image"}):
         files = _files(form, problem.plan, problem.problem, more)
-    first = quote(str(folder / next(iter(files), "")))
+    first = word_of(folder / next(iter(files), ""))
     usage = {
-        "triton": f"bash {first} {quote(str(folder / 'hooks.sh'))}",
+        "triton": f"bash {first} {word_of(folder / 'hooks.sh')}",
         "kubernetes": f"kubectl apply -f {first}",
-        "haproxy": f"cd {quote(str(folder))} && haproxy -f haproxy.cfg",
-        "slurm": f"bash {quote(str(folder / 'controller.sh'))} check",
+        "haproxy": f"cd {word_of(folder)} && haproxy -f haproxy.cfg",
+        "slurm": f"bash {word_of(folder / 'controller.sh')} check",
     }
     absent = "Nothing changes for Slurm: nothing written to"
     noun = "scripts" if form == "slurm" else "servers"

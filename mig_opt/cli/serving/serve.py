@@ -229,7 +229,7 @@ def _report(
 
 
 def _verdict(simulation: RequestSimulation, promise: float) -> str:
-    wanted = f"{100 * promise:g} % of the requests of each service in time"
+    wanted = f"{100 * promise:.12g} % of the requests of each service in time"
     if simulation.keeps(promise):
         return good(f"kept: {wanted}")
     broken = sum(service.late_share > 1 - promise for service in simulation.services)

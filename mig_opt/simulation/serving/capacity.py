@@ -101,7 +101,7 @@ class Promise:
         raise_any([*problems, *setting_problems(self.router, None, None, 0)])
 
     def __str__(self) -> str:
-        return f"{100 * self.share:g} % of the requests of each service in time, {self.arrivals.kind}"
+        return f"{100 * self.share:.12g} % of the requests of each service in time, {self.arrivals.kind}"
 
     @property
     def server(self) -> str:

@@ -29,6 +29,7 @@ def test_room_for_queues_takes_another_gpu():
     assert found.claim == "3 GPUs, p99.9 kept in simulation; 2 proven too few under the capacities"
     priced = dataclasses.replace(found, demand=tight.replace(pools=(GpuPool(A30, cost=2.0),)), cost=6.0)
     assert priced.claim.endswith("at a cost of 6, p99.9 kept in simulation; a cost of at least 3 under the capacities")
+    assert str(Promise(0.9999999)).startswith("99.99999 % of the requests ")
     assert found.simulation.keeps(0.999)
     assert validate_deployment(tight, found.deployment).valid
     for seed in range(3):

@@ -3,9 +3,11 @@
 from services_file import fleet, services
 
 
-def test_the_usage_of_an_export_can_be_pasted(run, tmp_path):
-    outcome = run("services", "export", services(tmp_path), fleet(tmp_path), tmp_path / "a b", "--format", "haproxy")
-    assert f"Usage: cd '{tmp_path}/a b' && haproxy -f haproxy.cfg\n" in outcome.err + outcome.out
+def test_the_usage_of_an_export_can_be_pasted(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for folder, word in ((tmp_path / "a b", f"'{tmp_path}/a b'"), ("./-c", "./-c")):
+        outcome = run("services", "export", services(tmp_path), fleet(tmp_path), folder, "--format", "haproxy")
+        assert f"Usage: cd {word} && haproxy -f haproxy.cfg\n" in outcome.err + outcome.out
 
 
 def test_rates_over_time_are_those_that_are_shown(run, tmp_path):
