@@ -28,6 +28,7 @@ from mig_opt.instances.trace_goals import is_policy, scheduled_by
 from mig_opt.method.functions import found_at, planned_by
 from mig_opt.studies import supervisor
 from mig_opt.studies.rows import CRASHED, Outcome
+from mig_opt.texts import listed
 
 VALID, INVALID, GARBAGE, NO_PLAN, LATE, TIMEOUT = "valid", "invalid", "garbage", "no plan", "late", "timeout"
 """Outcome of a run: a valid plan, one that breaks rules, a file that is no plan, no file, a file of a solver that
@@ -56,9 +57,7 @@ def judged_text(library: Library, info: InstanceInfo, text: str, source: str) ->
         judged = goal.judge(problem, plan, info.question)
     except MigOptError as error:
         return INVALID, None, str(error)
-    more = f" and {len(judged.violations) - 1} more" if len(judged.violations) > 1 else ""
-    reason = f"{judged.violations[0]}{more}" if judged.violations else ""
-    return VALID if judged.valid else INVALID, judged.value, reason
+    return VALID if judged.valid else INVALID, judged.value, listed(list(map(str, judged.violations)), 1)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from mig_opt.cli.inputs import costs_by_kind, load_state, load_trace
 from mig_opt.errors import Problem, nearest, raise_any
 from mig_opt.method.options import run_options
 from mig_opt.method.report import Cell, Part, Report, Table
-from mig_opt.texts import number_in, plural
+from mig_opt.texts import listed, number_in, plural
 
 if TYPE_CHECKING:
     from mig_opt import Simulation
@@ -189,10 +189,8 @@ def _report(done: Sequence[Simulation], references: References) -> Report:
     left = []
     for simulation in done:
         if simulation.unfinished:
-            names = ", ".join(simulation.unfinished[:_MOST_NAMED])
-            more = ", ..." if len(simulation.unfinished) > _MOST_NAMED else ""
-            count = plural(len(simulation.unfinished), "job")
-            left.append(f"{simulation.label} leaves {count} waiting for ever: {names}{more}")
+            names, count = listed(simulation.unfinished, _MOST_NAMED), plural(len(simulation.unfinished), "job")
+            left.append(f"{simulation.label} leaves {count} waiting for ever: {names}")
     queue, wrong = ", without a queue" if references.reject else "", references.error
     facts = [
         ("trace", f"{trace.name} ({plural(len(trace.jobs), 'job')})"),

@@ -51,6 +51,8 @@ class DayOptions:
             return
         there = "does not go with --rates: the first deployment of the day is there already; leave out one of them"
         call.none_of(("--from", "--only"), there)
+        lacking = call.given.get("--export") is not None and call.given.get("--output") is None
+        call.require(not lacking, "--export", "writes a file for each change; give a folder with -o FOLDER")
 
     def read(self, call: Call, demand: Demand | None, headroom: float) -> Day | None:
         """Return the day, if there is a table of rates, with all rates raised by the headroom."""
@@ -71,14 +73,6 @@ class DayOptions:
         with call.step(), options_named({"creation_price": "--prices", "interruption_price": "--prices"}):
             return Day(demand, rates, (1 + margin) * (1 + headroom) - 1 if headroom else margin, *prices)
         return None
-
-    def check_outputs(self, call: Call, folder: Path | None, chart: Path | None, export: str | None) -> None:
-        """Note a folder or a chart that cannot be written, and an export without a folder."""
-        call.check_outputs(chart=chart)
-        lacking = export is not None and folder is None
-        call.require(not lacking, "--export", "writes a file for each change; give a folder with -o FOLDER")
-        if folder is not None:
-            call.check_folder(folder)
 
 
 def _parsed_prices(text: str | None) -> tuple[float, float]:

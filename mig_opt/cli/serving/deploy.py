@@ -105,10 +105,10 @@ def deploy(
     promise, headroom = room.read(call)
     call.require(only is None or room.promise is None, "--only", "is not for --promise; leave out one of them")
     day, old = over_time.read(call, demand, headroom or 0.0), None
+    call.check_outputs(deployment=None if daily else output, chart=chart)
     if daily:
-        over_time.check_outputs(call, output, chart, export)
+        call.check_folder(output)
     else:
-        call.check_outputs(deployment=output, chart=chart)
         old = call.attempt(_what_runs, running, demand, export, only, method)
     begun = None if initial is None else call.attempt(read_deployment_for, demand, initial)
     plain = only is None and room.promise is None and not daily

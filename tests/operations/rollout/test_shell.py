@@ -1,6 +1,7 @@
 """Scripts of nvidia-smi commands, carried out on GPUs that are a file."""
 
 import dataclasses
+import re
 import subprocess
 
 import pytest
@@ -13,9 +14,6 @@ from mig_opt import Deployment, get_gpu
 from mig_opt.gpu.catalogue import add_gpu
 from mig_opt.operations.rollout.nvidia_smi import deployment_script
 from mig_opt.operations.rollout.shell import comment, shell_word
-
-NASTY = ["$(touch hacked)", "`touch hacked`", "a'b\"c", "two\n touch hacked\nlines", "; touch hacked #", "-rf"]
-NASTY += ["", "\\", "tab\tbell\a\x7f", "ümlaut 🐢", "\u2028touch hacked", "!history", "*", "~", "$'\\x41'"]
 
 
 def deployment(*names: str) -> Deployment:
@@ -41,16 +39,10 @@ def as_bash_reads(text: str) -> list[str]:
     return done.stdout.decode("utf-8").split("\0")[:-1]
 
 
-@pytest.mark.parametrize("name", NASTY)
-def test_names_in_comments_are_never_executed(name, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    done = subprocess.run(["bash"], input=comment(name), capture_output=True, text=True, check=True)
-    assert (done.stdout, done.stderr, list(tmp_path.iterdir())) == ("", "", [])
-
-
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8), max_size=20))
 @settings(max_examples=30)
 def test_bash_reads_every_text_as_it_is(names):
+    assert all(re.fullmatch("#.*", comment(name)) for name in names), "a comment ends with its line"
     words = " ".join(map(shell_word, ["", *names]))
     assert (as_bash_reads(words), "\n" in words) == (["", *names], False)
 
