@@ -18,7 +18,7 @@ from mig_opt.cli.options import BatchOptions, CostOptions
 from mig_opt.cli.streams import refusal
 from mig_opt.errors import InputError, nearest, raise_any
 from mig_opt.rules import wrong_number
-from mig_opt.texts import number_in
+from mig_opt.texts import number_in, plural
 
 if TYPE_CHECKING:
     from mig_opt import Batch, Demand, Deployment, FleetState, Trace
@@ -269,6 +269,12 @@ def running_in_state(demand: Demand | None, state: FleetState, path: Path) -> De
         return Deployment(state.names, (), state.devices)
     with file_named(path):
         return deployment_in(state, demand)
+
+
+def idle_as_free(state: FleetState) -> str:
+    """Return a remark on the idle instances of a state."""
+    idle = plural(len(state.idle), "idle instance of the state counts", "idle instances of the state count")
+    return f"{idle} as free slices: destroy what is in the way."
 
 
 def _check_gpus(gpu: str | None, gpus: int | None) -> None:

@@ -12,7 +12,7 @@ from mig_opt.cli import options
 from mig_opt.cli.answers import DEFAULT_TIME_LIMIT, EXIT_CODES, NO_PLAN, Answer, Call, File, script_of, word_of
 from mig_opt.cli.checks import options_named, refuse
 from mig_opt.cli.figures import MOST_ROWS, first_of, joined
-from mig_opt.cli.inputs import load_costs, load_state, parsed_devices, parsed_share
+from mig_opt.cli.inputs import idle_as_free, load_costs, load_state, parsed_devices, parsed_share
 from mig_opt.gpu.devices import gpu_name
 from mig_opt.method.report import Part, Report, Table
 from mig_opt.texts import plural
@@ -108,8 +108,7 @@ def _left_to_do(state: FleetState, result: DefragmentationResult) -> list[str]:
     """Return remarks on what whoever carries out the plan has to see to."""
     remarks = []
     if state.idle and result.migrations is not None:
-        idle = plural(len(state.idle), "idle instance of the state counts", "idle instances of the state count")
-        remarks.append(f"{idle} as free slices: destroy what is in the way.")
+        remarks.append(idle_as_free(state))
     if state.manager in _OWNERS and result.migrations:
         remarks.append(f"{_OWNERS[state.manager]} owns the partitions: the steps say which pods (jobs) move where.")
     return remarks

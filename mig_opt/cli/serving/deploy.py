@@ -13,14 +13,14 @@ from mig_opt.cli import options
 from mig_opt.cli.answers import EXIT_CODES, Answer, Call, File, chart_of, hints_on_time, infeasible, limit_of
 from mig_opt.cli.checks import file_named, options_named, refuse
 from mig_opt.cli.errors import say
-from mig_opt.cli.inputs import load_costs, parsed_devices
+from mig_opt.cli.inputs import idle_as_free, load_costs, parsed_devices
 from mig_opt.cli.serving.day import DayOptions, day_answer, day_folder, run_day
 from mig_opt.cli.serving.inputs import (
     check_deployment_names,
     check_names,
     load_services,
     read_deployment_for,
-    read_running,
+    read_running_and_state,
 )
 from mig_opt.cli.serving.promise import PromiseOptions, promise_document
 from mig_opt.cli.serving.reports import change_report, demand_facts, deployment_table, services_table
@@ -210,7 +210,9 @@ def _what_runs(
 
     old = None
     if running is not None:
-        old = read_running(running, demand)
+        old, state = read_running_and_state(running, demand)
+        if state is not None and state.idle:
+            say(f"note: {idle_as_free(state)}")
         check_deployment_names(export, old, running)
     if only is not None and demand is not None:
         with options_named({"running": f"--from {running}"}):

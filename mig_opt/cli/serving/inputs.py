@@ -131,13 +131,8 @@ def read_deployment_for(demand: Demand | None, path: Path) -> Deployment:
         return DEPLOYMENT.read(path, demand=demand, gpu=gpu)
 
 
-def read_running(path: Path, demand: Demand | None) -> Deployment:
-    """Return the deployment that is running, from a file; refuse one whose instances cannot exist together."""
-    return read_running_and_state(path, demand)[0]
-
-
 def read_running_and_state(path: Path, demand: Demand | None) -> tuple[Deployment, FleetState | None]:
-    """Return the same, and the state of the fleet if that is what the file holds."""
+    """Return what is running by a file, and the state in it if it is one; refuse instances that cannot coexist."""
     from mig_opt.validation.serving.deployments import deployment_problems
 
     state = read(FleetState, path) if kind_of(str(path)) == "state" else None

@@ -13,7 +13,7 @@ from mig_opt.cli.answers import Answer, Call, chart_of, code_of
 from mig_opt.cli.checks import options_named, refuse
 from mig_opt.cli.figures import MOST_ROWS, first_of, joined, percent, rate
 from mig_opt.cli.inputs import parsed_share
-from mig_opt.cli.serving.inputs import load_services, read_deployment_for, read_running
+from mig_opt.cli.serving.inputs import load_services, read_deployment_for, read_running_and_state
 from mig_opt.cli.serving.reports import demand_facts
 from mig_opt.errors import InputError, nearest
 from mig_opt.method.report import Report, Table, bad, data_of, good
@@ -109,7 +109,7 @@ def serve(
     share = None if promise is None else call.attempt(parsed_promise, promise)
     demand = call.attempt(load_services, services, given)
     plan = call.attempt(read_deployment_for, demand, deployment)
-    old = None if running is None else call.attempt(read_running, running, demand)
+    old = None if running is None else call.attempt(lambda path: read_running_and_state(path, demand)[0], running)
     named = call.attempt(named_server, server)
     router, kind = router or (named[0] if named else "least-work"), named[1] if named else Batching()
     own = {} if patience is None else {"patience": patience}

@@ -170,11 +170,10 @@ def test_manifests_are_what_kubernetes_takes(version):
 
 @pytest.mark.parametrize(
     ("kind", "other", "names"),
-    [("(R) " + "long name " * 6, "", "aa"), ("own kind", "own_kind", "aa"), ("own", "b own", ("a-b", "a"))],
+    [("(R) " + "long name " * 6, "", ()), ("own kind", "own_kind", ()), ("own", "b own", ("a-b", "a"))],
 )
 def test_labels_are_different_and_not_longer_than_kubernetes_allows(monkeypatch, kind, other, names):
-    gpu = dataclasses.replace(get_gpu("RTX-PRO-6000"), name=kind)
-    names = [name.replace("a", "a" * 29) for name in names]
+    gpu, names = dataclasses.replace(get_gpu("RTX-PRO-6000"), name=kind), names or 2 * ("a" * 32,)
     twin = dataclasses.replace(gpu, name=other or gpu.name.replace(" ", "_"))
     for each in (gpu, twin):
         monkeypatch.setitem(KNOWN, each.name.casefold(), each)
