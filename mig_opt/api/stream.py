@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from operator import attrgetter
@@ -203,7 +203,10 @@ def plan_stream(
     ([76.2, 104.8, 194.8], 30)
     """
     batches = entries_of("batches", batches, Batch, "a Batch")
-    wrong = [*wrong_choice("join", join, (*JOINS, "handover")), *_foresight_problems(foresight, join, method)]
+    wrong = [*wrong_choice("join", join, (*JOINS, "handover")), *wrong_flag("foresight", foresight)]
+    if foresight is True and (join, method) != ("moved", "far"):
+        message = "there are several ways to choose from only with the method 'far' and join='moved'"
+        wrong.append(Problem("foresight", message))
     wrong += [*_batch_problems(batches, "batches"), *needs_more(method)]
     settings = run_options(METHODS, method, also=wrong, time_limit=time_limit, **options)
     own = RunOptions(time_limit=time_limit, deterministic=settings.deterministic)  # of what is done around the method
@@ -354,12 +357,6 @@ def _one_by_one(
     for violation in violations_of_method(stream.batch, stream.schedule):
         raise SolverError(f"the schedules of a stream do not fit together: {violation}")
     return stream
-
-
-def _foresight_problems(foresight: object, join: object, method: object) -> Iterator[Problem]:
-    yield from wrong_flag("foresight", foresight)
-    if foresight is True and (join, method) != ("moved", "far"):
-        yield Problem("foresight", "there are several ways to choose from only with the method 'far' and join='moved'")
 
 
 def _batch_problems(batches: Sequence[Batch], path: str) -> list[Problem]:

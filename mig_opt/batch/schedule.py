@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal, NamedTuple
 
 from mig_opt.batch.batch import Batch, LiveInstance, wrong_batch
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import Problem
 from mig_opt.gpu.model import Location
 from mig_opt.method.report import Facts, spelled_gap
 from mig_opt.method.result import Result
 from mig_opt.method.shown import Shown
-from mig_opt.rules import is_listed, wrong_type
+from mig_opt.rules import check_values, wrong_type
 from mig_opt.rules.vocabulary import stated
 from mig_opt.texts import in_seconds
 
@@ -92,11 +92,7 @@ class Schedule(Shown):
     stated_makespan: float | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        for name, entries in (("runs", self.runs), ("operations", self.operations)):
-            if entries.__class__ is not tuple and (name == "runs" or entries is not None):
-                if not is_listed(entries):
-                    raise InputError([wrong_type(name, entries, f"a tuple of {name}")])
-                object.__setattr__(self, name, tuple(entries))
+        check_values(self)
 
     @property
     def makespan(self) -> float:

@@ -45,8 +45,8 @@ def schema(kind: str) -> dict[str, Any]:
     >>> batch["required"], batch["properties"]["gpus"]["minimum"]
     (['schema', 'tasks'], 1)
     """
-    if kind not in KINDS:
-        raise InputError([Problem("kind", f"no kind of file is called {kind!r}; {nearest(str(kind), KINDS)}")])
+    if kind not in [*KINDS]:
+        raise InputError([Problem("kind", f"no kind of file is called {kind!r:.60}; {nearest(kind, KINDS)}")])
     found = imported(KINDS[kind].place)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": found.title, **_described(found)}
 

@@ -13,7 +13,7 @@ from mig_opt.batch.kinds import kind_name, named_tables, own_table, times_on
 from mig_opt.batch.problems import other_kinds, times_problems
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.model import WITHOUT_MIG, GpuModel, Profile
-from mig_opt.rules import check_values, wrong_type
+from mig_opt.rules import check_values
 from mig_opt.rules.vocabulary import Gigabytes, Moment, Name, NameByKind, Number, TimesByKind, Wanted, Whole
 from mig_opt.serving.profile_table import smallest_profile
 
@@ -97,8 +97,6 @@ class Job:
 
     def __post_init__(self) -> None:
         check_values(self)
-        if not (self.profile is None or isinstance(self.profile, str | Mapping)):
-            raise InputError([wrong_type("profile", self.profile, "the name of a profile, or names by kind of GPU")])
         for key in ("times", "profile", "declared"):
             value: Any = getattr(self, key)
             if value.__class__ is not str and value and next(iter(value)).__class__ is str:

@@ -16,8 +16,8 @@ from mig_opt.errors import InputError, Problem, problems_of
 from mig_opt.gpu.catalogue import Gpu, KnownName, get_gpu
 from mig_opt.gpu.devices import Device, devices_of, entry_of, gpu_name, repeated_devices
 from mig_opt.gpu.model import GpuModel, Placement
-from mig_opt.rules import check_values
-from mig_opt.rules.vocabulary import MOST_GPUS, GpuCount, Index, OfType, Whole
+from mig_opt.rules import check_values, is_listed
+from mig_opt.rules.vocabulary import MOST_GPUS, GpuCount, Index, Whole
 
 MOST_WEIGHT = 1_000_000
 """Largest weight of a migration."""
@@ -154,14 +154,15 @@ class FleetState:
     name: str = field(default="", compare=False)
     nodes: tuple[str, ...] = ()
     uuids: tuple[str, ...] = ()
-    manager: Annotated[str, OfType(str, "the name of a program")] = ""
+    manager: str = ""
     budgets: Mapping[str, Annotated[int, Whole(0, MOST_WEIGHT)]] = field(default_factory=dict, hash=False)
     indices: tuple[Annotated[int, Whole(0, MOST_GPUS - 1)], ...] = ()
     kinds: tuple[Gpu, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.kinds:
-            object.__setattr__(self, "gpus", len(self.kinds))
+        if is_listed(self.kinds) and (kinds := tuple(self.kinds)):
+            object.__setattr__(self, "kinds", kinds)
+            object.__setattr__(self, "gpus", len(kinds))
         check_values(self)
         if self.gpu is None and not self.kinds:
             raise InputError([Problem("gpu", 'is missing; give the kind of GPU, or "kinds" with that of each GPU')])

@@ -10,7 +10,7 @@ from mig_opt.errors import Problem
 from mig_opt.gpu.catalogue import Gpu, without_mig
 from mig_opt.gpu.model import GpuModel
 from mig_opt.rules import check_values
-from mig_opt.rules.vocabulary import Count, Flag, Number
+from mig_opt.rules.vocabulary import Count, Number
 
 Cost = Annotated[float, Number(at_least=0, at_most=1e20, words="a number from 0 (at no further cost) to 1e20")]
 
@@ -46,7 +46,7 @@ class Pool:
     gpu: Gpu
     count: Count | None = None
     cost: Cost = 1.0
-    mig: Flag = True
+    mig: bool = True
 
     def __post_init__(self) -> None:
         check_values(self)

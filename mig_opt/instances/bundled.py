@@ -308,11 +308,9 @@ class Library:
 
     def info(self, name: str) -> InstanceInfo:
         """Return the entry of an instance; refuse a name that none has."""
-        try:
-            return self.infos[name]
-        except (KeyError, TypeError):  # a list has no hash
-            message = f"no bundled instance {name!r}; {nearest(name, self.infos)}"
-            raise InputError([Problem("name", message)]) from None
+        if name not in [*self.infos]:
+            raise InputError([Problem("name", f"no bundled instance {name!r:.60}; {nearest(name, self.infos)}")])
+        return self.infos[name]
 
     def load(self, name: str) -> Any:
         """Return an instance."""

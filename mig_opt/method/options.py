@@ -10,7 +10,7 @@ from mig_opt.errors import InputError, Problem, nearest, problems_of
 from mig_opt.method.registry import AUTO, Registry
 from mig_opt.method.result import TrajectoryPoint
 from mig_opt.rules import check_values, entries_of, wrong_type
-from mig_opt.rules.vocabulary import Flag, Seconds, Share, Whole
+from mig_opt.rules.vocabulary import Seconds, Share, Whole
 
 Stop = Callable[[TrajectoryPoint], bool]
 """Asked after each improvement of the plan or the bound; True ends the run."""
@@ -142,11 +142,10 @@ class RunOptions:
     callbacks: Callbacks | Sequence[Callbacks] = ()
     gap: Share = 0.0
     stop: Stop | None = None
-    deterministic: Flag = False
+    deterministic: bool = False
 
     def __post_init__(self) -> None:
         check_values(self)
-        object.__setattr__(self, "seed", int(self.seed))
 
     def _problems(self) -> Iterator[Problem]:
         if not isinstance(self.callbacks, Callbacks):

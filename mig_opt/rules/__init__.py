@@ -1,9 +1,10 @@
 """Checks of values, of the arguments of functions and of the fields of dataclasses, by the rules of the vocabulary.
 
 What is of the wrong type or out of range is one problem with its name as path. Any number that counts as one in Python
-is fine, those of NumPy included; ``True`` is no number, whatever Python says. Fields have their rules
-(:mod:`mig_opt.rules.vocabulary`) in their annotations. What values have to do with each other is for the method
-``_problems`` of a class: it yields problems, and finds None in place of whatever is wrong by itself.
+is fine, those of NumPy included; ``True`` is no number, whatever Python says. A field holds an ``int`` or a ``float``,
+also of a fraction or a decimal. Fields have their rules (:mod:`mig_opt.rules.vocabulary`) in their annotations; texts
+and numbers without one are of their types. What values have to do with each other is for the method ``_problems``
+of a class: it yields problems, and finds None in place of whatever is wrong by itself.
 """
 
 from __future__ import annotations
@@ -18,7 +19,18 @@ from typing import Annotated, Any, NamedTuple, TypeGuard, TypeVar, Union, get_ar
 from typing import get_type_hints as _type_hints
 
 from mig_opt.errors import InputError, Problem, nearest, problems_of, raise_any
-from mig_opt.rules.vocabulary import FLAG, FROM_0_TO_1, Number, Rule, Wanted, Whole, other_type
+from mig_opt.rules.vocabulary import (
+    FLAG,
+    FROM_0_TO_1,
+    Number,
+    OfType,
+    Rule,
+    Wanted,
+    Whole,
+    is_integer,
+    other_type,
+    own_number,
+)
 
 _Entry = TypeVar("_Entry")
 
@@ -181,26 +193,22 @@ def _check_of(hint: Any) -> _Check | None:
     bare, rules, optional = parts_of(hint)
     wrongs = tuple(rule.wrong for rule in rules if type(rule).wrong is not Rule.wrong)
     inner = _entries_check(bare)
+    plain = bare if not wrongs and bare in _ENTRIES else None
+    if plain:
+        wrongs = (OfType(*_ENTRIES[bare]).wrong,)
     if not wrongs and (not inner or not optional):
         return inner
-    if len(wrongs) == 1 and not inner:
-        wrong = wrongs[0]
-
-        def check_value(value: Any, path: str, problems: list[Problem]) -> Any:
-            if (optional and value is None) or not (message := wrong(value)):
-                return value
-            problems.append(Problem(path, message))
-            return None
-
-        return check_value
+    numeric = bare is int or bare is float
 
     def check(value: Any, path: str, problems: list[Problem]) -> Any:
-        if optional and value is None:
+        if value.__class__ is plain or (optional and value is None):
+            return value
+        if inner and (value := inner(value, path, problems)) is None:
             return None
-        if inner:
-            value = inner(value, path, problems)
+        if numeric and value.__class__ is not float and value.__class__ is not int:
+            value = own_number(value)
         for wrong in wrongs:
-            if value is not None and (message := wrong(value)):
+            if message := wrong(value):
                 problems.append(Problem(path, message))
                 return None
         return value
@@ -239,11 +247,13 @@ def _part_check(value: Any, path: str, problems: list[Problem]) -> Any:
     """Check an object that does not check itself when it is made."""
     found: list[Problem] = []
     shape: Any = type(value)
-    right = {name: check(getattr(value, name), name, found) for name, check, _ in _checks(shape)[0]}
-    if found:
-        value = dataclasses.replace(value, **right)
-        problems += (problem.below(path) for problem in found)
-    return value
+    others = {}
+    for name, check, _ in _checks(shape)[0]:
+        right = check(own := getattr(value, name), name, found)
+        if right is not own:
+            others[name] = right
+    problems += (problem.below(path) for problem in found)
+    return dataclasses.replace(value, **others) if others else value
 
 
 def _pair_check(hint: Any) -> _Check:
@@ -293,8 +303,9 @@ _ENTRIES: Mapping[type, tuple[type, str]] = {
     str: (str, "a text"),
     int: (Integral, "a whole number"),
     float: (Real, "a number"),
+    bool: (bool, "True or False"),
 }
-"""Kinds of entries that a tuple may have, as types and in words."""
+"""Plain values that a field, or an entry of a tuple, may have, as types and in words."""
 
 
 def _mapping_check(hint: Any) -> _Check | None:
@@ -311,12 +322,12 @@ def _mapping_check(hint: Any) -> _Check | None:
             problems.append(wrong_type(path, values, "a mapping"))
             return None
         if sized:
-            if odd := [key for key in values if key.__class__ is not int and not isinstance(key, Integral)]:
+            if odd := [key for key in values if key.__class__ is not int and not is_integer(key)]:
                 problems += (wrong_type(f"{path}.{key}", key, "a whole number of compute slices") for key in odd)
                 return None
-            values = dict(values if list(values) == sorted(values) else sorted(values.items()))
+            values = {int(key): values[key] for key in sorted(values)}
         for value in values.values():  # tasks are made by the thousand: faster than any(map(wrong, ...))
-            if each and (not wrong or wrong(value)):
+            if each and (not wrong or value.__class__ is not float or wrong(value)):
                 return {key: each(value, f"{path}.{key}", problems) for key, value in values.items()}
         return values
 

@@ -6,10 +6,12 @@ say, and the JSON Schema of the file follow from it.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, TypeGuard
 
@@ -22,7 +24,7 @@ _LONGEST = 40  # characters of a number in a message
 
 def other_type(value: object, wanted: str) -> str:
     """Return the message that a value is something else altogether."""
-    return f"must be {wanted}, is {_shown(value):.60} ({type(value).__name__})"
+    return f"must be {wanted}, is {' '.join(_shown(value).split()):.60} ({type(value).__name__})"
 
 
 def _shown(value: object) -> str:
@@ -41,6 +43,16 @@ def is_real(value: object) -> TypeGuard[float]:
 def is_integer(value: object) -> TypeGuard[int]:
     """Return True for a whole number."""
     return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def own_number(value: Any) -> Any:
+    """Return a number of NumPy, a fraction or a decimal as one of Python's own; anything else as it is."""
+    if is_integer(value):
+        return int(value)
+    if is_real(value) or isinstance(value, Decimal):
+        with contextlib.suppress(OverflowError, ValueError):  # too large, or a decimal that is a signal
+            return float(value)
+    return value
 
 
 class Rule:
@@ -84,7 +96,7 @@ class Number(Rule):
     def wrong(self, value: Any) -> str:
         """Return what is wrong with a value; empty if it is right."""
         real = value.__class__ is float or is_real(value)
-        if value.__class__ is int and abs(value) > sys.float_info.max:
+        if real and not isinstance(value, float) and abs(value) > sys.float_info.max:
             return f"must be less than {sys.float_info.max:.2g}, the largest floating-point number"
         if real and self.above < value < self.below and self.at_least <= value <= self.at_most:
             return ""
@@ -140,7 +152,8 @@ class OfType(Rule):
 
     def wrong(self, value: Any) -> str:
         """Return what is wrong with a value; empty if it is right."""
-        return "" if isinstance(value, self.kind) else other_type(value, self.words)
+        right = isinstance(value, self.kind) and (self.kind is bool or value.__class__ is not bool)
+        return "" if right else other_type(value, self.words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +243,6 @@ Count = Annotated[int, Whole(1, 2**31 - 1)]
 GpuCount = Annotated[int, Whole(1, MOST_GPUS)]
 Index = Annotated[int, stated(minimum=0)]
 FLAG = OfType(bool, "True or False")
-Flag = Annotated[bool, FLAG]
 _BY_SIZE = stated(additionalProperties=False)
 Times = Annotated[
     Mapping[Annotated[int, Size()], Seconds],

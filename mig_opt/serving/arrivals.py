@@ -11,9 +11,8 @@ import contextlib
 import enum
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Real
-from types import MappingProxyType
 from typing import Annotated, TypeAlias
 
 import numpy as np
@@ -80,19 +79,21 @@ class Arrivals:
     burst_share: Annotated[float, Number(above=0, below=1, words="a share of the time > 0 and < 1")] = 0.1
     burst_seconds: Seconds = 0.1
     rates: Annotated[RateTable, OfType(RateTable, "a RateTable")] | None = None
-    recorded: Annotated[Mapping[str, Sequence[float]], OfType(Mapping, "times by service")] | None = None
+    recorded: Annotated[Mapping[str, Sequence[float]], OfType(Mapping, "times by service")] | None = field(
+        default=None, hash=False
+    )
 
     def __post_init__(self) -> None:
         with contextlib.suppress(ValueError):  # reported below
             object.__setattr__(self, "kind", ArrivalKind(self.kind))
         if isinstance(self.recorded, Mapping):
             own = {name: tuple(times) if is_listed(times) else times for name, times in self.recorded.items()}
-            object.__setattr__(self, "recorded", MappingProxyType(own))
+            object.__setattr__(self, "recorded", own)
         check_values(self)
 
     def _problems(self) -> Iterator[Problem]:
         if not isinstance(self.kind, ArrivalKind):
-            message = f"unknown arrivals {self.kind!r}; {nearest(str(self.kind), [*ArrivalKind])}"
+            message = f"unknown arrivals {self.kind!r:.60}; {nearest(self.kind, [*ArrivalKind])}"
             yield Problem("arrivals", message)
         if self.peak and self.burst_share and self.peak * self.burst_share > 1:
             message = f"bursts would have {self.peak * self.burst_share:.4g} of all requests; at most 1 can be"

@@ -19,7 +19,7 @@ from mig_opt.errors import Problem, nearest, raise_any
 from mig_opt.gpu.model import Profile
 from mig_opt.gpu.pools import Pool, pool_problems
 from mig_opt.rules import check_values, checked_value, wrong_type
-from mig_opt.rules.vocabulary import Count, Flag, Name, NotEmpty, Number, OfType, PerSecond, Seconds, Wanted, Whole
+from mig_opt.rules.vocabulary import Count, Name, NotEmpty, Number, OfType, PerSecond, Seconds, Wanted, Whole
 from mig_opt.serving.costs import Costs
 from mig_opt.serving.profile_table import LATENCIES, Point, ProfileTable, front, smallest_profile
 
@@ -76,7 +76,7 @@ class Service:
     name: Name
     slo: Seconds
     rate: PerSecond
-    model: Annotated[str, OfType(str, "a text")] = ""
+    model: str = ""
     min_replicas: Annotated[int, Whole(1, MOST_REPLICAS)] = 1
     slo_ttft: Seconds | None = None
     slo_itl: Seconds | None = None
@@ -125,7 +125,7 @@ class SloRule:
     def __post_init__(self) -> None:
         problems: list[Problem] = []
         checked_value(SloShare, self.share, "slo_share", problems)
-        checked_value(Flag, self.whole_ms, "whole_ms", problems)
+        checked_value(bool, self.whole_ms, "whole_ms", problems)
         raise_any(problems)
 
     def limit(self, slo: float) -> float:

@@ -14,7 +14,7 @@ from mig_opt.gpu.catalogue import GpuName, get_gpu
 from mig_opt.gpu.model import GpuModel, Profile
 from mig_opt.gpu.problems import wrong_size
 from mig_opt.rules import check_values
-from mig_opt.rules.vocabulary import Count, Flag, Gigabytes, Name, NotEmpty, Number, PerSecond, Seconds, stated
+from mig_opt.rules.vocabulary import Count, Gigabytes, Name, NotEmpty, Number, PerSecond, Seconds, stated
 
 LATENCIES = ("latency", "ttft", "itl")
 """Names of the latencies that points have and services limit, as they are called in files."""
@@ -107,7 +107,7 @@ class ProfileTable:
     points: Annotated[tuple[Point, ...], NotEmpty("at least one point")]
     memory_gb: Gigabytes | None = None
     quantile: Quantile | None = None
-    continuous: Flag = False
+    continuous: bool = False
 
     def __post_init__(self) -> None:
         check_values(self)

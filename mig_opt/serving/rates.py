@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from mig_opt.errors import Problem, nearest
@@ -43,11 +42,10 @@ class RateTable:
     """
 
     times: tuple[Annotated[float, _TIME], ...]
-    rates: Annotated[Mapping[str, tuple[_Rate, ...]], NotEmpty("at least one service")]
+    rates: Annotated[Mapping[str, tuple[_Rate, ...]], NotEmpty("at least one service")] = field(hash=False)
 
     def __post_init__(self) -> None:
         check_values(self)
-        object.__setattr__(self, "rates", MappingProxyType(self.rates))
 
     def _problems(self) -> Iterator[Problem]:
         times = self.times or ()

@@ -18,7 +18,7 @@ from mig_opt.method.options import Callbacks, run_options
 from mig_opt.method.registry import get_method, get_policy, methods
 from mig_opt.method.result import Status
 from mig_opt.method.study import COMPARISON_TIME_LIMIT
-from mig_opt.rules import wrong_type
+from mig_opt.rules import entries_of, wrong_type
 from mig_opt.simulation.fleet.simulator import check_own_policy
 from mig_opt.studies.batch import BatchRun, measure, tolerance
 from mig_opt.studies.execution import run_missing
@@ -198,6 +198,8 @@ def check_comparison(
         wanted = "batches or traces by their names, such as {'today': batch}"
         raise InputError([wrong_type("batches", batches, wanted)])
     subjects = dict(batches)
+    if methods is not None:
+        methods = entries_of("methods", methods, object, "the name of a method")
     others = {name: subject for name, subject in subjects.items() if not isinstance(subject, Batch | Trace)}
     problems = [wrong_type(f"batches.{name}", subject, "a Batch or a Trace") for name, subject in others.items()]
     traces = [isinstance(subject, Trace) for subject in subjects.values()]

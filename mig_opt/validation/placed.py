@@ -97,12 +97,11 @@ def _clashes(
 ) -> Iterator[tuple[Span[Key, Item], list[Span[Key, Item]]]]:
     latest: dict[int, dict[Key, Span[Key, Item]]] = defaultdict(dict)
     for span in sorted(spans, key=lambda span: (span.begin, span.end)):
-        here = latest[span.gpu]
+        here, begin = latest[span.gpu], span.begin + leeway(span.begin, tolerance)
         there = {
             key: other
             for key, other in here.items()
-            if other.end > span.begin + leeway(span.begin, tolerance)
-            and span.end > other.begin + leeway(other.begin, tolerance)
+            if other.end > begin and span.end > other.begin + leeway(other.begin, tolerance)
         }
         found = obstacles(span.key, there)
         if found:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Required, TypedDict, Unpack, overload
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Schedule, ScheduleResult
 from mig_opt.errors import InputError, Problem, problems_of, raise_any
-from mig_opt.rules import wrong_number
+from mig_opt.rules import wrong_class, wrong_number
 from mig_opt.serving.day import DayResult
 from mig_opt.serving.deployment import Deployment, DeploymentResult
 from mig_opt.simulation.fleet.simulator import Simulation
@@ -240,7 +240,8 @@ def plot(
         known = ", ".join(dict.fromkeys(kind.__name__ for kind, _ in _SCENES))
         names = " with ".join(type(each).__name__ for each in (first, *more))
         raise InputError([Problem("content", f"there is no picture of {names:.60}; there are some of {known}")])
-    raise_any(wrong_number("dpi", dpi, "a finite number of dots per inch > 0", above=0))
+    problems = [*wrong_number("dpi", dpi, "a finite number of dots per inch > 0", above=0)]
+    raise_any([*problems, *(wrong_class("title", title, str) if title is not None else ())])
     if to is not None:
         check_plot_path(to)
     lacking = _missing("png") if to is None else []

@@ -1,6 +1,7 @@
 """Arrivals of requests: how many, how far apart, and at which rates."""
 
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -84,6 +85,7 @@ def test_rates_over_time_are_followed():
     assert counts[0] == pytest.approx(1000, rel=0.1)
     assert counts[2] == pytest.approx(250, rel=0.2)
     assert (table.mean("a"), table.durations, Arrivals(rates=table).end) == (50.0, (10.0, 10.0, 10.0), 30.0)
+    assert hash(pickle.loads(pickle.dumps(table))) == hash(table)
 
 
 def test_recorded_requests_come_as_they_did():

@@ -7,25 +7,37 @@ import pytest
 
 import mig_opt
 import mig_opt.studies
-from mig_opt import Deployment, InputError, Task, get_gpu, load
+from mig_opt import Deployment, FleetState, InputError, Task, get_gpu, load
 
 face: Any = mig_opt  # of types that nobody checks
 studies: Any = mig_opt.studies
 TASKS, GPU = (Task("a", {1: 2.0}),), get_gpu("A30")
+STATE = FleetState(GPU, 1, ())
 
 
 @pytest.mark.parametrize(
     ("call", "named"),
     [
+        (lambda: face.Batch((), GPU), ["tasks: needs at least one task, is empty"]),
         (lambda: face.Batch(TASKS, "A30"), ["gpu: must be a GpuModel, for example get_gpu('A100'), is 'A30'"]),
         (lambda: face.Batch(TASKS, GPU, operations=3), ["operations: must be OperationCosts, is 3 (int)"]),
         (lambda: face.Task("a", {1: 2.0, "2": 1.0, None: 3.0}), ["times.2: must be a whole number of", "times.None: "]),
         (lambda: face.Task("a", {"1": 2.0}), ["times.1: must be a whole number of compute slices, is '1' (str)"]),
         (lambda: face.validate(load("rodinia-a30"), None), ["schedule: must be a Schedule, for example that of a"]),
         (lambda: face.validate(face.Day.__new__(face.Day), 3), ["plan: must be a DayPlan, for example deploy_day("]),
-        (lambda: face.Schedule(None), ["runs: must be a tuple of runs"]),
-        (lambda: face.Schedule((), 3), ["operations: must be a tuple of operations"]),
-        (lambda: face.Job("a", 0.0, {1: 1.0}, profile=3), ["profile: must be the name of a profile"]),
+        (
+            lambda: face.Schedule(None, {}),
+            ["runs: must be a tuple, each entry a Run", "operations: must be"],
+        ),
+        (
+            lambda: face.Schedule([face.Run("a", "0", [], 0, None, 1.0)]),
+            ["runs[0].gpu: ", ".profile: ", ".begin: "],
+        ),
+        (lambda: face.Batch(TASKS, GPU, initial=[face.LiveInstance("0", "1g.6gb", 0)]), ["initial[0].gpu: must be a"]),
+        (lambda: face.Deployment(["A30"], [face.Segment("a", 0, "1g.6gb", 0, 1, None)]), ["segments[0].processes: "]),
+        (lambda: face.validate(STATE, [face.Migration(0, "1g.6gb", 0, 0.5, 1)]), ["migrations[0].to_gpu: must be a"]),
+        (lambda: face.FleetState(GPU, 1, (), kinds=3), ["kinds: must be a tuple, each entry a GpuModel"]),
+        (lambda: face.Job("a", 0.0, {1: 1.0}, profile=3), ["profile: must be a text, is 3 (int)"]),
         (lambda: face.defragment(None, most_migrations=-1), ["state: must be a FleetState", "most_migrations: "]),
         (lambda: face.optimum(None), ["trace: must be a Trace"]),
         (lambda: face.declare_times(None, "x"), ["trace: must be a Trace", "knowledge: must be"]),
@@ -37,8 +49,12 @@ TASKS, GPU = (Task("a", {1: 2.0}),), get_gpu("A30")
             ["plans[0].batch: ", "plans[0].schedule: ", "plans[1]: must"],
         ),
         (lambda: face.handover(3, 4, 5), ["batch: must be a Batch", "schedule: must be", "following: must be a Batch"]),
-        (lambda: face.load(3), ["no bundled instance", "known: "]),
-        (lambda: face.generate_trace(None), ["known: "]),
+        *((lambda name=name: face.load(name), ["no bundled instance", "known: "]) for name in (3, [])),
+        *((lambda name=name: face.generate_trace(name), ["known: "]) for name in (None, [])),
+        (lambda: face.schema([]), ["kind: no kind of file is called []"]),
+        (lambda: face.export(load("rodinia-a30"), []), ["format: cannot be"]),
+        (lambda: face.plot(load("rodinia-a30"), to="x.png", title=3), ["title: must be a str, is 3 (int)"]),
+        (lambda: studies.compare({}, "far"), ["methods: must be a tuple, each entry the name of a method, is 'far'"]),
         (lambda: studies.compare(None), ["batches: must be batches or traces by their names"]),
         (lambda: studies.compare([load("rodinia-a30")]), ["batches: must be batches or traces by their names"]),
         (lambda: studies.run_study(None), ["study: must be a Study"]),

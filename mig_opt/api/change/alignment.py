@@ -190,10 +190,7 @@ def _seated(
     def stays(segment: Segment, start: int) -> bool:
         return old.get((name, start)) == _filling(segment)
 
-    def was_there(segment: Segment, start: int) -> bool:
-        return segment.start == start
-
-    for fits in (stays, was_there):
+    for fits in (stays, lambda segment, start: segment.start == start):
         for segment in list(waiting):
             start = next((start for start in free if fits(segment, start)), None)
             if start is not None:

@@ -126,7 +126,8 @@ class _DriverSimulation:
             return max(creations, key=self._urgency)
         useful = [index for index in safe if index in self._unblocks]
         if useful:
-            return min(useful, key=self._distance)
+            # that which comes closest to a creation: the fewest instances are in the way of it
+            return min(useful, key=lambda index: min(len(self._awaited(other)) for other in self._unblocks[index]))
         for index in safe if cleanup else ():
             if not self._deferring or not self._blocking[self._ending[index]]:
                 return index
@@ -211,10 +212,6 @@ class _DriverSimulation:
         """Return True if the service of the segment that ends still has what it needs."""
         service = self._ending[index]
         return not service or self._live[service] - self._units(index) >= self._problem.needs[service].least
-
-    def _distance(self, index: int) -> int:
-        """Return how many instances are in the way of the creation that this destruction comes closest to."""
-        return min(len(self._awaited(other)) for other in self._unblocks[index])
 
     def _awaited(self, index: int) -> list[int]:
         """Return the destructions that a creation waits for: those on its slices, else one that makes room for it."""

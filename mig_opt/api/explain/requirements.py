@@ -222,7 +222,9 @@ def _busy(index: int, live: LiveInstance, gpu: str) -> Requirement:
 
 
 def _must_run(index: int, task: Task) -> Requirement:
-    text = f"task {task.name!r} must run: {_times_by_kind(task.times)}"
+    times: Mapping[Any, Any] = task.times
+    told = "; ".join(f"{_times(own)} of {kind}" for kind, own in times.items()) if task.by_kind else _times(times)
+    text = f"task {task.name!r} must run: {told}"
     return Requirement(RequirementKind.TASK, f"tasks[{index}]", text, f"without task {task.name!r}", task.name)
 
 
@@ -284,11 +286,6 @@ def _alone(batch: Batch, operations: OperationCosts, task: Task) -> Decimal:
         for profile in kind.profiles_of("double-memory")
         if (seconds := task.time_on(profile)) is not None
     )
-
-
-def _times_by_kind(times: Mapping[Any, Any]) -> str:
-    by_kind = isinstance(next(iter(times)), str)
-    return "; ".join(f"{_times(own)} of {kind}" for kind, own in times.items()) if by_kind else _times(times)
 
 
 def _times(times: Mapping[int, float]) -> str:

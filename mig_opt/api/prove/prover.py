@@ -122,7 +122,8 @@ def prove(
     method : str
         An exact method.
     time_limit : float, optional
-        Seconds; without a limit the method runs until it knows, or can do no more.
+        Seconds; without a limit the method runs until it knows, or can do no more. The check of the schedule and the
+        bounds that need no solver are made in any case, for thousands of tasks in some seconds.
     within : float
         Seconds: schedules that are shorter by no more than that do not count. Methods that compute in floating-point
         numbers (``milp``) can be some millionths of a second short of a proof to the tick.
@@ -151,7 +152,8 @@ def prove(
     """
     begin = time.monotonic()
     options: Any = {"time_limit": time_limit, "seed": seed, "workers": workers, "callbacks": callbacks}
-    check_proof_options(method, within=within, also=[*wrong_types(batch, schedule)], **options)
+    given = check_proof_options(method, within=within, also=[*wrong_types(batch, schedule)], **options)
+    time_limit, seed = given.time_limit, given.seed
     raise_any(violation.problem("schedule") for violation in validate(batch, schedule).violations)
     seconds = _PRICING_SECONDS if time_limit is None else min(_PRICING_SECONDS, _PRICING_SHARE * time_limit)
     known: Any = {"method": get_method(method).name, "within": within}
@@ -162,11 +164,11 @@ def prove(
         certificate, interrupted = certify(batch, schedule, **known, seconds=0.0), True
     question = Question(Ticks.of(batch), schedule.makespan, certificate.within)
     if interrupted or question.met(certificate.lower_bound):
-        return _sealed(certificate, seed=int(seed), interrupted=interrupted)
+        return _sealed(certificate, seed=seed, interrupted=interrupted)
     if time_limit is not None:
         options["time_limit"] = begin + time_limit - time.monotonic()
         if options["time_limit"] <= 0:
-            return _sealed(certificate, seed=int(seed), runtime_s=time.monotonic() - begin)
+            return _sealed(certificate, seed=seed, runtime_s=time.monotonic() - begin)
     result: ScheduleResult = solve(batch, method, stop=question.decided, **options)
     lower_bound = max(certificate.lower_bound, result.lower_bound)
     better = result.schedule if question.shorter(result.makespan) else None
@@ -177,7 +179,7 @@ def prove(
         certificate,
         claim=question.claim(lower_bound, better),
         lower_bound=lower_bound,
-        seed=int(seed),
+        seed=seed,
         runtime_s=time.monotonic() - begin,
         versions=dict(result.versions),
         interrupted=result.status is Status.INTERRUPTED,

@@ -198,7 +198,9 @@ class _Listing:
         """Return the members of a branch that wait for ``place`` others."""
         key = (at, around, place)
         if key not in self._choices:
-            members = [(self._late(self._value(member, around), place), member) for member in self._members_of(at)]
+            if at not in self._members:
+                self._members[at] = list(members_of(self._branches, at))
+            members = [(self._late(self._value(member, around), place), member) for member in self._members[at]]
             self._choices[key] = _Choice(members, np.max([table for table, _ in members], axis=0))
         return self._choices[key]
 
@@ -211,11 +213,6 @@ class _Listing:
                 table = _sum(table, self._late(self._value(one, path), place))
             self._known[key] = self._added(member.use, table)
         return self._known[key]
-
-    def _members_of(self, at: int) -> list[Member]:
-        if at not in self._members:
-            self._members[at] = list(members_of(self._branches, at))
-        return self._members[at]
 
     def _added(self, use: Use, table: Table) -> Table:
         for profile in use.kinds:

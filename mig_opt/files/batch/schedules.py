@@ -11,7 +11,7 @@ from pydantic import Field
 from mig_opt.batch.schedule import Operation, Run, Schedule, ScheduleResult
 from mig_opt.files.batch.batches import INSTANCE
 from mig_opt.files.kinds import FileKind, check_stated
-from mig_opt.files.values import Findings, Raw
+from mig_opt.files.values import Findings, Raw, made
 from mig_opt.method.result import Result, TrajectoryPoint
 from mig_opt.rules.vocabulary import NullIs
 
@@ -21,9 +21,10 @@ _TOLERANCE = 1e-6
 _SPAN = {**INSTANCE, "begin": 0.12, "end": 2.62}
 
 
-def _schedule(values: dict[str, Any], _: Raw, _path: str, _findings: Findings) -> Schedule:
-    runs = tuple(run for run in values["runs"] or () if run)
-    return Schedule(runs, values["operations"], stated_makespan=values["makespan"])
+def _schedule(values: dict[str, Any], _: Raw, path: str, findings: Findings) -> Schedule:
+    values["stated_makespan"] = values.pop("makespan")
+    schedule: Schedule = made(Schedule, values, path, findings, good=not findings.problems)
+    return schedule
 
 
 SCHEDULE = FileKind(

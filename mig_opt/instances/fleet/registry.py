@@ -38,8 +38,8 @@ def trace_families() -> tuple[TraceFamily, ...]:
 
 def get_trace_family(name: str) -> TraceFamily:
     """Return the family called ``name``; refuse a name that no family has."""
-    if name not in list(_FAMILIES):  # a list has no hash
-        raise InputError([Problem("family", f"no family of traces is called {name!r}; {nearest(name, _FAMILIES)}")])
+    if name not in [*_FAMILIES]:
+        raise InputError([Problem("family", f"no family of traces is called {name!r:.60}; {nearest(name, _FAMILIES)}")])
     return _FAMILIES[name]
 
 
@@ -92,7 +92,8 @@ def generate_trace(
     003-bloom-7b1 168.923 3g.20gb 120.777
     """
     pools = entries_of("pools", pools, Pool, "a Pool")
-    problems, found = list(problems_of(get_trace_family, family)), _FAMILIES.get(str(family))
+    problems = list(problems_of(get_trace_family, family))
+    found = None if problems else get_trace_family(family)
     if pools and gpus is not None:
         problems.append(Problem("gpus", "is said by the pools; leave it out"))
     largest = max((with_mig(pool.gpu) for pool in pools), key=lambda kind: kind.sizes[-1], default=gpu)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from mig_opt._version import __version__
 from mig_opt.batch.batch import Batch, Task
@@ -24,14 +24,16 @@ from mig_opt.batch.timing import PlannedInstance, sequenced_schedule
 from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.files.batch.journals import read_journal
 from mig_opt.files.serving.printed import printed_figures, tells_of_memory
-from mig_opt.gpu.model import GpuModel, Placement
+from mig_opt.gpu.catalogue import Gpu
+from mig_opt.gpu.model import Placement
 from mig_opt.gpu.problems import wrong_size
 from mig_opt.operations.driver.instances import Patience
 from mig_opt.operations.execute.attempts import name_of_try
 from mig_opt.operations.execute.machines import Machines, Observer, check_machines, missing_program
 from mig_opt.operations.execute.report import Execution
 from mig_opt.operations.execute.schedules import resume_schedule, run_schedule, tasks_folder
-from mig_opt.rules import wrong_integer
+from mig_opt.rules import check_values
+from mig_opt.rules.vocabulary import Count, Whole
 from mig_opt.serving.profile_table import Point, ProfileTable
 
 OUT_OF_MEMORY = "out of memory"
@@ -64,23 +66,21 @@ class ProfilePlan:
         With everything that is wrong with them.
     """
 
-    gpu: GpuModel
+    gpu: Gpu
     sizes: tuple[int, ...] = ()
-    repetitions: int = 3
-    warm_up: int = 1
+    repetitions: Annotated[int, Whole(1, MOST_RUNS)] = 3
+    warm_up: Annotated[int, Whole(0, MOST_RUNS)] = 1
     isolated: bool = False
-    batches: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64, 128)
-    processes: tuple[int, ...] = (1, 2, 3)
+    batches: tuple[Count, ...] = (1, 2, 4, 8, 16, 32, 64, 128)
+    processes: tuple[Count, ...] = (1, 2, 3)
 
     def __post_init__(self) -> None:
+        check_values(self)
         object.__setattr__(self, "sizes", tuple(sorted(set(self.sizes or self.gpu.sizes))))
-        problems = [problem for size in self.sizes for problem in wrong_size("sizes", self.gpu, size)]
-        problems += wrong_integer("repetitions", self.repetitions, 1, MOST_RUNS)
-        problems += wrong_integer("warm_up", self.warm_up, 0, MOST_RUNS)
-        for key in ("batches", "processes"):
-            for number in getattr(self, key):
-                problems += wrong_integer(key, number, 1, 2**31 - 1)
-        raise_any(problems)
+
+    def _problems(self) -> Iterator[Problem]:
+        for size in (self.gpu and self.sizes) or ():
+            yield from wrong_size("sizes", self.gpu, size)
 
     @property
     def runs(self) -> int:

@@ -58,7 +58,7 @@ class Simulation(Shown):
     unfinished: tuple[str, ...]
     events: int
     runtime_s: float
-    options: Mapping[str, object] = field(default_factory=dict)
+    options: Mapping[str, object] = field(default_factory=dict, hash=False)
     reject: bool = False
 
     @property

@@ -228,7 +228,7 @@ def as_arrivals(arrivals: Arrivals | str) -> Arrivals:
 def setting_problems(router: object, seconds: object, warm_up: object, seed: object) -> Iterator[Problem]:
     """Yield everything that is wrong with settings of :func:`simulate_requests`, whatever the demand."""
     if router not in [*Router]:
-        yield Problem("router", f"unknown router {router!r}; {nearest(str(router), [*Router])}")
+        yield Problem("router", f"unknown router {router!r:.60}; {nearest(router, [*Router])}")
     if seconds is not None:
         yield from wrong_number("seconds", seconds, "a finite number of seconds > 0", above=0)
     if warm_up is not None:

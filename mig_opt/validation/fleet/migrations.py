@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from numbers import Integral
-from typing import Any
+from typing import Annotated, Any
 
 from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.fleet.state import FleetState, HeldInstance, Migration, moved, profile_on
 from mig_opt.gpu.geometry import geometry_of
 from mig_opt.gpu.model import Placement
-from mig_opt.rules import entries_of, wrong_class, wrong_flag, wrong_integer, wrong_share, wrong_type
+from mig_opt.rules import checked_value, wrong_class, wrong_flag, wrong_integer, wrong_share
+from mig_opt.rules.vocabulary import Whole
 from mig_opt.texts import plural
 from mig_opt.validation.violations import MigrationViolationCode as Code
 from mig_opt.validation.violations import Verdict, Violation
@@ -24,8 +24,11 @@ MOST_MIGRATIONS = 1_000_000
 """Largest limit of migrations; more is taken for a slip of the pen."""
 
 _STAYS = "its job stays on GPUs of its kind, since the state does not say which profile it may have elsewhere"
-_PLACE = "a tuple of GPU, profile and start slice, for example (0, '4g.20gb', 0)"
-_LISTS = {"migrations": (Migration, "a Migration"), "room": (tuple, _PLACE), "rounds": (Integral, "a whole number")}
+_LISTS: Mapping[str, Any] = {
+    "migrations": tuple[Migration, ...],
+    "room": tuple[tuple[int, str, int], ...],
+    "rounds": tuple[Annotated[int, Whole(1, MOST_MIGRATIONS)], ...],
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,22 +135,7 @@ def _checked(
 ) -> tuple[tuple[Migration, ...], tuple[tuple[int, str, int], ...], tuple[int, ...]]:
     """Return migrations, places of room and rounds as tuples; refuse other kinds, with all that is ``wrong``."""
     problems = [*wrong, *wrong_class("state", state, FleetState)]
-    found: dict[str, tuple[Any, ...]] = {}
-    for name, (kind, wanted) in _LISTS.items():
-        try:
-            found[name] = entries_of(name, given[name], kind, wanted)
-        except InputError as error:
-            found[name] = ()
-            problems += error.problems
-    kinds = (Integral, str, Integral)
-    problems += [
-        wrong_type(f"room[{index}]", place, _PLACE)
-        for index, place in enumerate(found["room"])
-        if len(place) != len(kinds) or not all(map(isinstance, place, kinds))
-    ]
-    for index, number in enumerate(found["rounds"]):
-        problems += wrong_integer(f"rounds[{index}]", number, 1, MOST_MIGRATIONS)
-    steps, places, rounds = found.values()
+    steps, places, rounds = (checked_value(hint, given[name], name, problems) for name, hint in _LISTS.items())
     if rounds and not problems and len(rounds) != len(steps):
         problems.append(Problem("rounds", f"has {len(rounds)} entries for {plural(len(steps), 'migration')}"))
     raise_any(problems)
