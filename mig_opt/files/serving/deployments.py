@@ -69,9 +69,11 @@ def _deployment(
         point = points.get((segment.service, model.name, size, segment.batch, segment.processes))
         figures = {key: getattr(segment, key) or getattr(point, key) for key in _FIGURES if point}
         segments.append(dataclasses.replace(segment, **figures))
-    good = made(Deployment, {**values, "segments": ()}, path, findings, good=False)
-    devices = () if findings.problems else good.devices
-    return Deployment(tuple(model.name for model in models if model), tuple(segments), devices)
+    good = not findings.problems
+    gpus = tuple(model.name for model in models if model) if good else values["gpus"]
+    known = {**values, "gpus": gpus, "segments": tuple(segments)}
+    deployment: Deployment = made(Deployment, known, path, findings, good=good)
+    return deployment
 
 
 def _points(demand: Demand) -> dict[tuple[str, str, int, int, int], Point]:
