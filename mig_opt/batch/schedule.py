@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal, NamedTuple
 
 from mig_opt.batch.batch import Batch, LiveInstance, wrong_batch
-from mig_opt.errors import Problem
+from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.model import Location
 from mig_opt.method.report import Facts, spelled_gap
 from mig_opt.method.result import Result
 from mig_opt.method.shown import Shown
-from mig_opt.rules import check_values, wrong_type
+from mig_opt.rules import checked_value, hints_of, is_listed, wrong_type
 from mig_opt.rules.vocabulary import stated
 from mig_opt.texts import in_seconds
 
@@ -92,7 +92,12 @@ class Schedule(Shown):
     stated_makespan: float | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        check_values(self)
+        # Searches make them by the hundred, so runs and operations are only looked at where a schedule is given.
+        for name, entries in (("runs", self.runs), ("operations", self.operations)):
+            if entries.__class__ is not tuple and (name == "runs" or entries is not None):
+                if not is_listed(entries):
+                    raise InputError([wrong_type(name, entries, f"a tuple of {name}")])
+                object.__setattr__(self, name, tuple(entries))
 
     @property
     def makespan(self) -> float:
@@ -142,10 +147,15 @@ def on_gpus(schedule: Schedule, number: Mapping[int, int]) -> Schedule:
 
 
 def wrong_types(batch: object, schedule: object) -> Iterator[Problem]:
-    """Yield a problem for each that is something else altogether."""
+    """Yield a problem for each that is something else altogether, or has parts that are."""
     yield from wrong_batch(batch)
     if not isinstance(schedule, Schedule):
         yield wrong_type("schedule", schedule, "a Schedule, for example that of a ScheduleResult")
+        return
+    problems: list[Problem] = []
+    for name, hint in hints_of(Schedule).items():
+        checked_value(hint, getattr(schedule, name), f"schedule.{name}", problems)
+    yield from problems
 
 
 class LifetimeStep(NamedTuple):

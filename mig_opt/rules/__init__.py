@@ -15,6 +15,7 @@ import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from numbers import Integral, Real
+from operator import attrgetter
 from typing import Annotated, Any, NamedTuple, TypeGuard, TypeVar, Union, get_args, get_origin
 from typing import get_type_hints as _type_hints
 
@@ -243,17 +244,23 @@ def tables_in(hint: Any) -> tuple[Any, ...]:
     return kinds if kinds and all(kind is str or get_origin(parts_of(kind).bare) is Mapping for kind in kinds) else ()
 
 
-def _part_check(value: Any, path: str, problems: list[Problem]) -> Any:
-    """Check an object that does not check itself when it is made."""
-    found: list[Problem] = []
-    shape: Any = type(value)
-    others = {}
-    for name, check, _ in _checks(shape)[0]:
-        right = check(own := getattr(value, name), name, found)
-        if right is not own:
-            others[name] = right
-    problems += (problem.below(path) for problem in found)
-    return dataclasses.replace(value, **others) if others else value
+def _part_check(shape: Any) -> _Check | None:
+    """Return a check of objects that do not check themselves when they are made; None if there is nothing to check."""
+    checks = _checks(shape)[0]
+    kinds = [parts_of(hints_of(shape)[name]) for name, *_ in checks]
+    usual = [kind.bare for kind in kinds if not kind.rules]  # of thousands of runs in a schedule, so only look once
+    values_of = attrgetter(*(name for name, *_ in checks), "__class__")
+
+    def check(value: Any, path: str, problems: list[Problem]) -> Any:
+        values = values_of(value)
+        if [*map(type, values[:-1])] == usual:
+            return value
+        found: list[Problem] = []
+        right = {name: check(own, name, found) for (name, check, _), own in zip(checks, values, strict=False)}
+        problems += (problem.below(path) for problem in found)
+        return dataclasses.replace(value, **right)
+
+    return check if checks else None
 
 
 def _pair_check(hint: Any) -> _Check:
@@ -277,9 +284,8 @@ def _tuple_check(hint: Any) -> _Check:
     wanted = next((rule.words for rule in rules if isinstance(rule, Wanted)), wanted)
     kind = object if optional or bare is Any else kind
     each = _check_of(inner)
-    shape: Any = bare
-    unchecked = dataclasses.is_dataclass(bare) and not hasattr(bare, "__post_init__")
-    each = _part_check if unchecked and _checks(shape)[0] else each
+    if dataclasses.is_dataclass(bare) and not hasattr(bare, "__post_init__"):
+        each = _part_check(bare)
 
     def check(values: Any, path: str, problems: list[Problem]) -> Any:
         if values.__class__ is tuple and not values:
@@ -322,10 +328,12 @@ def _mapping_check(hint: Any) -> _Check | None:
             problems.append(wrong_type(path, values, "a mapping"))
             return None
         if sized:
-            if odd := [key for key in values if key.__class__ is not int and not is_integer(key)]:
-                problems += (wrong_type(f"{path}.{key}", key, "a whole number of compute slices") for key in odd)
-                return None
-            values = {int(key): values[key] for key in sorted(values)}
+            if others := [key for key in values if key.__class__ is not int]:
+                if odd := [key for key in others if not is_integer(key)]:
+                    problems += (wrong_type(f"{path}.{key}", key, "a whole number of compute slices") for key in odd)
+                    return None
+                values = {int(key): value for key, value in values.items()}
+            values = dict(values if list(values) == sorted(values) else sorted(values.items()))
         for value in values.values():  # tasks are made by the thousand: faster than any(map(wrong, ...))
             if each and (not wrong or value.__class__ is not float or wrong(value)):
                 return {key: each(value, f"{path}.{key}", problems) for key, value in values.items()}

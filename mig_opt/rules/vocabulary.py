@@ -95,8 +95,9 @@ class Number(Rule):
 
     def wrong(self, value: Any) -> str:
         """Return what is wrong with a value; empty if it is right."""
-        real = value.__class__ is float or is_real(value)
-        if real and not isinstance(value, float) and abs(value) > sys.float_info.max:
+        plain = value.__class__ is float
+        real = plain or is_real(value)
+        if not plain and real and not isinstance(value, float) and abs(value) > sys.float_info.max:
             return f"must be less than {sys.float_info.max:.2g}, the largest floating-point number"
         if real and self.above < value < self.below and self.at_least <= value <= self.at_most:
             return ""

@@ -23,6 +23,7 @@ GOALS: Mapping[Goal, str] = {"mean_completion": "flow time", "makespan": "makesp
 _CONFIDENCE = 0.95
 
 T = TypeVar("T")
+K = TypeVar("K")
 J = TypeVar("J", bound=Row[Any])
 
 
@@ -132,9 +133,9 @@ class Winners:
     policies: tuple[str, ...]
 
 
-def grouped(items: Iterable[T], key: Callable[[T], Any]) -> dict[Any, list[T]]:
+def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     """Return items by a key, in the order in which the keys come."""
-    groups: dict[Any, list[T]] = {}
+    groups: dict[K, list[T]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
     return groups
