@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from mig_opt.errors import Problem, nearest, raise_any
 from mig_opt.method.registry import Method
-from mig_opt.rules import checked_value, hints_of, parts_of, wrong_choice, wrong_flag
+from mig_opt.rules import checked_value, hints_of, parts_of, wrong_choice
 from mig_opt.simulation.fleet.cluster import Policy
 from mig_opt.texts import number_in
 
@@ -32,9 +32,7 @@ class ConfigurablePolicy(Policy):
             value, problems = getattr(self, option), list[Problem]()
             checked_value(hint, value, option, problems)
             yield from problems
-            if parts_of(hint).bare is bool:
-                yield from wrong_flag(option, value)
-            elif get_origin(hint) is Literal:
+            if get_origin(hint) is Literal:
                 yield from wrong_choice(option, value, get_args(hint))
 
 

@@ -158,7 +158,8 @@ class Served:
         self._weights = np.ones(len(throughput)) if router == Router.UNIFORM else throughput
         self._last_weights, self._turns = self._weights, np.zeros(len(throughput), dtype=np.int64)
         self._opens, self._closes = np.array(times or [ALWAYS] * len(throughput), dtype=float).T.copy()
-        self._moments = np.unique([moment for moment in (*self._opens, *self._closes) if 0 < moment < math.inf])
+        # not by np.unique, which loads all of numpy.ma
+        self._moments = np.array(sorted({each for each in (*self._opens, *self._closes) if 0 < each < math.inf}))
         self.counted = Counted(
             limits=np.array([*window, limit]),
             batches=np.zeros((len(throughput), 5), dtype=np.int64),
