@@ -24,6 +24,7 @@ from mig_opt.serving.rates import wrong_services
 from mig_opt.simulation.serving.continuous import ContinuousRequests, ContinuousWorker, continuous_worker, is_continuous
 from mig_opt.simulation.serving.outcome import RequestSimulation, latencies_of, load_of
 from mig_opt.simulation.serving.service import ALWAYS, Router, Served, ServedRequests, Worker
+from mig_opt.validation.serving.deployments import deployment_problems
 
 MOST_REQUESTS = 10_000_000_000
 """Requests of a simulation: more is taken for a slip of the pen."""
@@ -144,8 +145,8 @@ def simulate_requests(
     Raises
     ------
     InputError
-        With every problem: services without segments, segments without figures, rates or recorded requests of services
-        that the demand does not have, times out of range.
+        With every problem: services without segments, segments without figures, instances that cannot exist together,
+        rates or recorded requests of services that the demand does not have, times out of range.
 
     Examples
     --------
@@ -166,7 +167,7 @@ def simulate_requests(
     if not isinstance(plan, Deployment):
         problems.append(wrong_type("deployment", deployment, "a Deployment or a ChangePlan"))
     elif not problems:
-        problems += unserved_problems(demand, plan)
+        problems += [*unserved_problems(demand, plan), *([] if change else deployment_problems(plan))]
     problems += [*problems_of(as_arrivals, arrivals), *setting_problems(router, seconds, warm_up, seed)]
     problems += wrong_number("start_up", start_up, "a finite number of seconds >= 0", at_least=0)
     if problems or not isinstance(plan, Deployment):

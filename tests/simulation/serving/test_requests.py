@@ -111,6 +111,8 @@ def test_wrong_arguments_are_refused(changes, paths):
 def test_deployments_without_figures_or_segments_are_refused():
     bare = DEPLOYMENT.replace(segments=[dataclasses.replace(CHAT, throughput=0.0, service="other")])
     assert refused(simulate_requests, DEMAND, bare) == ["services[0]", "segments[0].throughput"]
+    twice = dataclasses.replace(DEPLOYMENT, segments=(*DEPLOYMENT.segments, DEPLOYMENT.segments[0]))
+    assert refused(simulate_requests, DEMAND, twice) == [f"segments[{len(DEPLOYMENT.segments)}]"]
 
 
 @pytest.mark.parametrize(("router", "share"), [("round-robin", 3.0), ("random", 3.0), ("uniform", 1.0)])
