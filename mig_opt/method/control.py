@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import _thread
+import contextlib
 import logging
 import math
 import operator
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from mig_opt.errors import SolverError
@@ -47,6 +48,7 @@ class Limits:
         self._lock = threading.RLock()
         self._started = time.monotonic()
         self._spent = 0.0
+        self._end = math.inf  # of a part of the run, by the clock
         self.loading_s = 0.0
 
     def begin(self) -> None:
@@ -68,7 +70,16 @@ class Limits:
     def remaining(self) -> float | None:
         """Seconds left (never negative), of work in a deterministic run; None without a limit."""
         limit = self.options.time_limit
-        return None if limit is None else max(0.0, limit - self.clock)
+        return None if limit is None else max(0.0, min(limit, self._end) - self.clock)
+
+    @contextlib.contextmanager
+    def within(self, share: float) -> Iterator[None]:
+        """Let a share of the time that is left be all of it for a while."""
+        before, self._end = self._end, self.end_of(share)
+        try:
+            yield
+        finally:
+            self._end = before
 
     @property
     def left(self) -> float:

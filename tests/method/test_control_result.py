@@ -90,6 +90,19 @@ def test_a_deterministic_run_counts_work_and_no_time(clock: Clock) -> None:
     assert control.workers == 1
 
 
+def test_a_part_of_a_run_has_a_share_of_its_time(clock: Clock) -> None:
+    control = Control[Schedule](RunOptions(time_limit=10.0))
+    control.begin()
+    clock.now += 2.0
+    with control.within(0.5), control.within(0.25):
+        assert control.left == pytest.approx(1.0)
+        clock.now += 1.0
+        assert control.expired
+    assert control.left == pytest.approx(7.0)
+    with Control[Schedule](RunOptions()).within(0.1):
+        assert not control.expired
+
+
 def test_stop_is_asked_last_and_only_as_long_as_it_says_no() -> None:
     events: list[object] = []
 

@@ -66,10 +66,6 @@ _REPORT, _REPORT_SHARE = 0.2, 0.1
 """Work of each of several threads before it tells the others what it found, and the share of its work so far that this
 is at most."""
 
-_NEAR = 1.0015
-"""Makespan of an assignment, relative to the best schedule, up to which it is timed: a block model may find a better
-order of operations."""
-
 _SECONDS_PER_SET = 1.3e-8
 """Seconds for each set of tasks that move, in a round, at most."""
 
@@ -358,6 +354,9 @@ class Incumbent(NamedTuple):
     # Turns an assignment, the place of each task, into a schedule and keeps it if it is better; returns False if the
     # assignment is left for later. The second argument are the seconds of the search so far.
     time: Callable[[Sequence[int], float], bool]
+    # Length of an assignment, relative to the best schedule, up to which it is timed: another order of operations may
+    # make it shorter.
+    near: float = 1.0015
 
 
 class TimedSearch:
@@ -443,7 +442,9 @@ class TimedSearch:
 
     def _try(self, length: int, places: Sequence[int]) -> None:
         """Time an assignment, if it is new and may be better than the best schedule."""
-        if length > _NEAR * self._incumbent.upper():
+        upper = self._incumbent.upper()
+        # At the end of the time only better ones count.
+        if length > self._incumbent.near * upper or (self._control.expired and length >= upper):
             return
         key = tuple(self._problem.symmetry_reduced(places))
         if key not in self._seen and self._incumbent.time(key, self._searched):
