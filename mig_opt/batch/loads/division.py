@@ -1,7 +1,8 @@
 """Division of tasks among instances of the same size: to the tick, if they are many.
 
 What some of the tasks can take in all are their subset sums (Bellman, 1957). A dozen tasks have thousands of them,
-thirty have more than a schedule has ticks, so nearly every load is the sum of some of them.
+thirty have more than a schedule has ticks, so nearly every load is the sum of some of them. Of hundreds of tasks the
+first ones are taken as they come, until a few of those that follow fill what is left of an instance.
 """
 
 from __future__ import annotations
@@ -11,6 +12,15 @@ from collections.abc import Sequence
 
 _LENGTHS = (0.8, 1.2)
 """Factors of the lengths of tasks by which they are put in order."""
+
+_MAX_MEMBERS = 64
+"""Tasks at a time whose sums are looked at, at most: half of them have more than ticks."""
+
+
+def bits_of_division(ticks: Sequence[int], room: int) -> int:
+    """Return the number of sums, each of some first tasks, that are looked at for an instance, about at most."""
+    count = min(len(ticks), _MAX_MEMBERS)
+    return count * min(room, count * max(ticks, default=0))
 
 
 def divide(ticks: Sequence[int], room: Sequence[int], draw: random.Random) -> list[int] | None:
@@ -28,20 +38,35 @@ def divide(ticks: Sequence[int], room: Sequence[int], draw: random.Random) -> li
     spare = sum(room) - sum(ticks)
     left = sorted(range(len(ticks)), key=lambda task: -ticks[task] * draw.uniform(*_LENGTHS))
     found = [len(room) - 1] * len(ticks)
-    for instance, most in enumerate(room[:-1]):
-        if min(most, spare) < 0:
+    for instance, whole in enumerate(room[:-1]):
+        if min(whole, spare) < 0:
             return None
+        first, most = _as_they_come([ticks[task] for task in left], whole)
+        for task in left[:first]:
+            found[task] = instance
+        some = left[first : first + _MAX_MEMBERS]
         # The bits of each number are the sums of the first tasks.
         sums, within = [1], (1 << most + 1) - 1
-        for task in left:
+        for task in some:
             sums.append((sums[-1] | sums[-1] << ticks[task]) & within)
         load = sums.pop().bit_length() - 1
         spare -= most - load
         others = []
-        for task, before in zip(reversed(left), reversed(sums), strict=True):
+        for task, before in zip(reversed(some), reversed(sums), strict=True):
             if before >> load & 1:
                 others.append(task)
             else:
                 found[task], load = instance, load - ticks[task]
-        left = others[::-1]
+        left = others[::-1] + left[first + _MAX_MEMBERS :]
     return found if spare >= 0 else None
+
+
+def _as_they_come(ticks: Sequence[int], room: int) -> tuple[int, int]:
+    """Return how many of the first tasks an instance gets in any case, and the room that they leave."""
+    first, following = 0, sum(ticks[:_MAX_MEMBERS])
+    # About half of the tasks that follow are to fill the rest.
+    while first + _MAX_MEMBERS < len(ticks) and ticks[first] + following // 2 <= room:
+        following += ticks[first + _MAX_MEMBERS] - ticks[first]
+        room -= ticks[first]
+        first += 1
+    return first, room
