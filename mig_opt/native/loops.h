@@ -99,6 +99,12 @@ EXPORT int64_t fractional_bound(
     OF(nodes, 5) const IntegerRows *nodes, OF(profiles, tasks) const TableRows *ticks, int64_t at_most, int64_t rounds,
     int64_t patience, const Ascent *ascent, AscentWork *work);
 
+/* Orders of operations: mig_opt/batch/loads/operation_orders.py. */
+
+EXPORT void least_idle(
+    OF(live) const Integers *live, OF(live + 1) const Integers *first, OF(moves, 4) const IntegerRows *moves,
+    OF(sets) const Integers *weights, OF(live, created) IntegerRows *ahead, OF(live, created) TableRows *choice);
+
 /* The local search: mig_opt/batch/loads/neighbourhood.py. */
 
 typedef struct {

@@ -7,10 +7,11 @@ is a tree for that: a *stack* is a placement on top of what it covers, a *split*
 
 from __future__ import annotations
 
+import copy
 import heapq
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mig_opt.batch.integer_batch import IntegerBatch
-from mig_opt.batch.loads.branches import Branches, Region, Use, orders_of
+from mig_opt.batch.loads.branches import Branches, Region, Use
 from mig_opt.batch.loads.tree import KINDS, Kind
 
 MAX_LAYOUTS = 50_000
@@ -89,17 +90,27 @@ class LayoutTree:
 
     def paths(self) -> list[tuple[int, frozenset[int]]]:
         """Return the ticks of operations and waits on each path, and the indices of its places."""
-        found: list[tuple[int, frozenset[int]]] = []
+        return [(self.nodes[leaf].ticks, places) for leaf, places in self._leaves()]
+
+    def with_operations(self, ticks: Iterable[int]) -> LayoutTree:
+        """Return the same tree with other ticks on each path, in the order of :meth:`paths`."""
+        other = copy.copy(self)
+        other.nodes = list(self.nodes)
+        for (leaf, _), own in zip(self._leaves(), ticks, strict=True):
+            other.nodes[leaf] = replace(self.nodes[leaf], ticks=own)
+        return other
+
+    def _leaves(self) -> Iterator[tuple[int, frozenset[int]]]:
+        """Yield the index of each leaf, and the indices of the places on its path."""
         open_nodes: list[tuple[int, frozenset[int]]] = [(len(self.nodes) - 1, frozenset())]
         while open_nodes:
             at, places = open_nodes.pop()
             node = self.nodes[at]
             if node.kind == "leaf":
-                found.append((node.ticks, places))
+                yield at, places
                 continue
             below = places | {node.place} if node.kind == "stack" else places
             open_nodes += [(one, below) for one in (node.one, node.two) if one >= 0]
-        return found
 
     def _add_members(self, layout: Layout, regions: Sequence[PlacedMember], gpu: int, around: Path, wait: int) -> int:
         """Add members beside each other, and return the index of the node that joins them."""
@@ -173,12 +184,6 @@ def layouts_in(branches: Branches, order: Sequence[int]) -> Iterator[Layout]:
 def in_one_order(layout: Layout) -> Layout:
     """Return the layout with the same members, in the order that is the same for all of these."""
     return tuple(sorted(member._replace(inside=in_one_order(member.inside)) for member in layout))
-
-
-def in_every_order(layout: Layout) -> set[Layout]:
-    """Return the layouts with the same members."""
-    members = ([member._replace(inside=inside) for inside in in_every_order(member.inside)] for member in layout)
-    return {order for some in itertools.product(*members) for order in orders_of(some)}
 
 
 def number_of_layouts(branches: Branches) -> int:

@@ -53,6 +53,12 @@ class BoundedLayout:
         self.lower = lower  # ticks that every schedule with them takes, or the best schedule if that is less
         self.prices: Reals | None = None  # their own dual prices, shape (tasks,), if they have some so far
 
+    def in_order(self, ticks: Sequence[int], lower: int) -> BoundedLayout:
+        """Return the layouts with their operations in an order that takes some ticks on each path."""
+        ordered = BoundedLayout(self.layout, self.tree.with_operations(ticks), max(self.lower, lower))
+        ordered.prices = self.prices
+        return ordered
+
     @property
     def places(self) -> tuple[int, ...]:
         """The places of their placements."""

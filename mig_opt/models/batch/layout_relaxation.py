@@ -1,6 +1,6 @@
 """Relaxation of a layout: which placements it leaves to each task, a bound with divided loads, and schedules from it.
 
-*Divided tasks.* A linear program gives the paths of the layout the weights with which divided tasks tell most. Rounded
+*Divided tasks.* Linear programs give the paths of the layout the weights with which divided tasks tell most. Rounded
 to whole numbers, they give a bound that needs no trust in the solver, and rule out each placement of a task that costs
 too much more than its best one (fixing by reduced costs).
 
@@ -13,9 +13,10 @@ is mostly that of whole tasks: loads of a hundred tasks can be divided to the ti
 first, in an order that is partly random. Only groups of many tasks are divided then; the others have their places from
 the program.
 
-*Operations in their best order.* What the paths do not tell are waits for the driver. With divided loads the block
-model of a layout (:mod:`mig_opt.models.batch.divided_blocks`) has a dozen blocks, and is solved in tenths of a second:
-that gives the waits to divide for, and where no placement can be created twice a bound that has them.
+*Operations in order.* What the paths do not tell are waits for the driver. An order of operations
+(:mod:`mig_opt.batch.loads.operation_orders`) leaves each path without an instance for some time. The best order counts
+in the bound of divided tasks, and each order that may have a schedule within a limit makes a layout of its own. Where
+these are too many, the block model with divided loads (:mod:`mig_opt.models.batch.divided_blocks`) finds one.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from __future__ import annotations
 import copy
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -31,14 +33,15 @@ import numpy.typing as npt
 from ortools.sat.python import cp_model
 
 from mig_opt.batch.integer_batch import IntegerBatch
-from mig_opt.batch.loads.division import divide
+from mig_opt.batch.loads.division import bits_of_division, divide
 from mig_opt.batch.loads.layouts import LayoutTree
+from mig_opt.batch.loads.operation_orders import OperationOrders
 from mig_opt.batch.loads.subsets import NEVER, Integers
 from mig_opt.method.control import Limits
 from mig_opt.models.batch.divided_blocks import DividedBlocks
 from mig_opt.models.solvers.backend import IntegerOutcome, Request
 from mig_opt.models.solvers.cpsat import run
-from mig_opt.models.solvers.longest_path import path_weights
+from mig_opt.models.solvers.longest_path import Weights, path_weights
 
 _HIGHEST = 2**60
 """Weighted ticks of all tasks and operations, at most."""
@@ -56,8 +59,8 @@ which differ by how operations wait for each other."""
 _MAX_BITS, _SECONDS_PER_BIT = 2**32, 5e-11
 """Subset sums that are known to be some or not, each for the first ones of the tasks, at most; seconds for one."""
 
-_TWICE_SHARE = 0.02
-"""Share of the time for the question whether one placement can be created twice, at most."""
+_MAX_ORDERS = 500
+"""Orders of operations at which they are not looked at one by one."""
 
 Group = tuple[int, ...]
 """Stacks, by index."""
@@ -87,11 +90,22 @@ class _Loads(NamedTuple):
         return found
 
 
+class InOrders(NamedTuple):
+    """Orders of the operations of a layout."""
+
+    lower: int  # ticks that every schedule takes
+    # ticks of operations and waits on each path, for each order that a schedule within the limit may have, the best
+    # ones first; None if they are too many
+    ticks: list[Integers] | None
+
+
 class LayoutRelaxation:
     """Relaxation of one layout.
 
     Parameters
     ----------
+    problem : IntegerBatch
+        The batch.
     tree : LayoutTree
         The layout.
     ticks : array of shape (tasks, places)
@@ -100,24 +114,36 @@ class LayoutRelaxation:
         True if schedules that use only some of the placements belong to another layout.
     """
 
-    def __init__(self, tree: LayoutTree, ticks: npt.NDArray[np.int32], *, all_used: bool) -> None:
+    def __init__(
+        self, problem: IntegerBatch, tree: LayoutTree, ticks: npt.NDArray[np.int32], *, all_used: bool
+    ) -> None:
         paths = tree.paths()
+        self._problem = problem
         self._places = [node.place for node in tree.nodes if node.kind == "stack"]
-        self._profiles = [node.profile for node in tree.nodes if node.kind == "stack"]
         self._all_used = all_used
         self._ticks = ticks[:, self._places].astype(np.int64)
         self._cover = np.array([[place in through for place in self._places] for _, through in paths], np.bool_)
         self._operations = np.array([own for own, _ in paths], np.int64)
+        self._weigh()
+
+    def _weigh(self, orders: OperationOrders | None = None) -> None:
+        """Find the weights of the paths with which divided tasks tell most, with the best of some orders at these."""
         possible = self._ticks < NEVER
-        weights = path_weights(self._ticks, possible, self._cover, self._operations)
-        if weights is None:
-            weights = np.full(len(paths), 1 / len(paths))
-        longest = int(self._ticks[possible].max(initial=1)) * len(ticks) + int(self._operations.max(initial=0))
-        self._weights = np.rint(weights * max(1, min(_FINEST, _HIGHEST // longest))).astype(np.int64)
+        places = [self._problem.places[at] for at in self._places]
+        longest = int(self._ticks[possible].max(initial=1)) * len(self._ticks)
+        longest += int(self._operations.max(initial=0)) + sum(place.create + place.destroy for place in places)
+        scale = max(1, min(_FINEST, _HIGHEST // longest))
+
+        def whole(weights: Weights) -> Integers:
+            return np.rint(weights * scale).astype(np.int64)
+
+        given = self._operations if orders is None else lambda weights: orders.least(whole(weights))
+        self._weights = whole(path_weights(self._ticks, possible, self._cover, given))
         self._sum = max(1, int(self._weights.sum()))
-        costs = self._costs()
-        least = costs.min(axis=1)
-        self._least = int(self._operations @ self._weights) + int(least.clip(max=_HIGHEST).sum())
+        least = self._costs().min(axis=1)
+        self._least_of_tasks = int(least.clip(max=_HIGHEST).sum())
+        operations = self._operations if orders is None else orders.least(self._weights)
+        self._least = int(operations @ self._weights) + self._least_of_tasks
         self.lower = _HIGHEST if (least >= _HIGHEST).any() else -(-self._least // self._sum)
 
     def _costs(self) -> npt.NDArray[np.int64]:
@@ -161,26 +187,43 @@ class LayoutRelaxation:
         found = division.assignments(at_most, control)
         return outcome.bound, ([self._places[stack] for stack in stacks] for stacks in found)
 
-    def bound_in_order(self, problem: IntegerBatch, control: Limits, at_least: int, at_most: int, share: float) -> int:
-        """Return ticks that every schedule takes, with divided loads in the best order of operations; at most one more.
+    @cached_property
+    def _orders(self) -> OperationOrders | None:
+        """The orders of its operations; None if they are too many, or do not tell more than the paths."""
+        places = [self._problem.places[at] for at in self._places]
+        create, destroy = (np.array([getattr(place, name) for place in places]) for name in ("create", "destroy"))
+        conflicts = np.array([[one.conflicts(two) for one in places] for two in places])
+        orders = OperationOrders(create, destroy, conflicts, self._cover)
+        told = self._all_used and not self._problem.batch.parallel_operations and not orders.too_many
+        return orders if told else None
 
-        ``at_least`` is a bound, too: the answer where a placement may be created twice within the limit.
-        """
-        built = self._blocks(problem, at_least, at_most, 0) if self._creates_once(problem, control, at_most) else None
-        if built is None:
-            return at_least
-        outcome = run(built[0].model, control, Request(at_least=at_least, share=share, tight=True), workers=1)
-        return at_most + 1 if outcome.infeasible else outcome.bound
+    @cached_property
+    def _in_any_order(self) -> LayoutRelaxation:
+        """The relaxation with the weights at which divided tasks and the best order at these tell most together."""
+        best = copy.copy(self)
+        if self._orders is not None:
+            best._weigh(self._orders)
+        return best
 
-    def divisions_in_order(
-        self, problem: IntegerBatch, control: Limits, at_least: int, at_most: int, share: float
-    ) -> Iterator[list[int]]:
+    def best_order(self) -> Integers | None:
+        """Return the ticks of operations and waits on each path in about the best order; None if there is none."""
+        return None if self._orders is None else self._orders.least(self._in_any_order._weights)
+
+    def in_orders(self, at_most: int) -> InOrders:
+        """Return what operations take in each order in which the layout may have schedules within some ticks."""
+        best = self._in_any_order
+        spare = at_most * best._sum - best._least_of_tasks
+        within = None if self._orders is None else self._orders.within(best._weights, spare)
+        found = None if within is None else self._unlike(within)
+        return InOrders(best.lower, None if found is None or len(found) > _MAX_ORDERS else found)
+
+    def divisions_in_order(self, control: Limits, at_least: int, at_most: int, share: float) -> Iterator[list[int]]:
         """Yield assignments whose paths are within the limit with all waits for the driver, in an order of operations.
 
         That order is sought for loads that are divided at will, in a share of the time that is left; of those that take
         least time, it is the one that leaves most room to the division.
         """
-        built = self._blocks(problem, at_least, at_most, _MEMBERS)
+        built = self._blocks(at_least, at_most)
         if built is None or all(len(group) == 1 for group in built[1].parts):
             return
         blocks, loads = built
@@ -194,28 +237,26 @@ class LayoutRelaxation:
         for stacks in _Division(self._cover, operations, loads, values).assignments(at_most, control):
             yield [self._places[stack] for stack in stacks]
 
-    def _creates_once(self, problem: IntegerBatch, control: Limits, at_most: int) -> bool:
-        """Return True if no placement can be created twice in a schedule within some ticks."""
-        for stack, place in enumerate(self._places):
-            both = problem.places[place].create + problem.places[place].destroy
-            twice = copy.copy(self)
-            twice._operations = self._operations + both * self._cover[:, stack]
-            twice._least = self._least + both * int(self._weights @ self._cover[:, stack])
-            if twice._least <= at_most * self._sum and twice.bound(control, at_most, _TWICE_SHARE) <= at_most:
-                return False
-        return True
+    def _unlike(self, found: Iterable[Integers]) -> list[Integers]:
+        """Return ticks of the paths without those that are the same for other paths with like stacks."""
+        alone = self._cover.sum(axis=0) == 1
+        stacks = [
+            [(self._ticks[:, at].tobytes() if alone[at] else at) for at in np.nonzero(row)[0].tolist()]
+            for row in self._cover
+        ]
+        like = [stacks.index(row) for row in stacks]
+        keys = {tuple(sorted(zip(like, ticks.tolist(), strict=True))): ticks for ticks in found}
+        return list(keys.values())
 
-    def _blocks(
-        self, problem: IntegerBatch, at_least: int, at_most: int, members: int
-    ) -> tuple[DividedBlocks, _Loads] | None:
+    def _blocks(self, at_least: int, at_most: int) -> tuple[DividedBlocks, _Loads] | None:
         """Return a model of the order of operations within the paths of the layout; None if there is none."""
-        left, part = self.left(at_most), problem.within(self._places)
+        left, part = self.left(at_most), self._problem.within(self._places)
         if not self._all_used or not all(left) or part.operations_take_no_time:
             return None
         found: list[_Loads] = []
 
         def divide(model: cp_model.CpModel) -> list[list[cp_model.IntVar]]:
-            found.append(self._divided_loads(model, left, at_most, members, most_room=at_most))
+            found.append(self._divided_loads(model, left, at_most, _MEMBERS, most_room=at_most))
             return found[0].of_stacks(len(self._places))
 
         blocks = DividedBlocks(part, at_least, at_most, divide)
@@ -269,11 +310,16 @@ class LayoutRelaxation:
         sure = Counter(some[0][1] for some in ways if len(some) == 1)
         options: list[list[_Option]] = []
         sums: defaultdict[Group, list[cp_model.LinearExprT]] = defaultdict(list)
+        certain = model.new_constant(1)
         for some in ways:
+            small = [sure[group] < members * len(group) for _, group in some]
+            if len(some) == 1 and not (small[0] and len(some[0][1]) > 1):
+                options.append([_Option(*some[0], certain)])
+                sums[some[0][1]].append(some[0][0])
+                continue
             own = []
-            for ticks, group in some:
-                small = sure[group] < members * len(group)
-                for among in [(stack,) for stack in group] if small else [group]:
+            for (ticks, group), alone in zip(some, small, strict=True):
+                for among in [(stack,) for stack in group] if alone else [group]:
                     own.append(_Option(ticks, among, model.new_bool_var("")))
                     sums[among].append(ticks * own[-1].here)
             model.add_exactly_one(option.here for option in own)
@@ -327,7 +373,11 @@ class _Division:
     def assignments(self, at_most: int, control: Limits) -> Iterator[list[int]]:
         """Yield assignments with paths of about the same length, as short as they are found: the stack of each task."""
         draw, length, step = random.Random(control.seed), int(self.longest(self._parts).max()), 0
-        bits = length * sum(len(group) * len(members) for group, members in self._members.items() if len(group) > 1)
+        bits = sum(
+            len(group) * bits_of_division([ticks for _, ticks in members], length)
+            for group, members in self._members.items()
+            if len(group) > 1
+        )
         found = bits > _MAX_BITS
         while not found and length + step <= at_most and not control.expired:
             control.spend(_TRIES * _SECONDS_PER_BIT * bits)

@@ -8,9 +8,9 @@ bound.
 
 Without dual prices, as with a hundred tasks, the bounds of divided tasks (:mod:`mig_opt.batch.loads.layout_bounds`) and
 then of divided loads (:mod:`mig_opt.models.batch.layout_relaxation`) rule out nearly all choices of placements, in
-whatever order they are created; the others become layouts. The best order of the operations of a layout with divided
-loads is mostly as long as a schedule, whose loads are divided to the tick: that proves batches of up to some hundred
-tasks.
+whatever order they are created. The others become a layout for each order of their operations in which they may still
+have a better schedule. The bound of the best one is mostly as long as a schedule, whose loads are divided to the tick:
+that proves batches of 70 to 10,000 tasks.
 """
 
 from __future__ import annotations
@@ -18,19 +18,18 @@ from __future__ import annotations
 import heapq
 import itertools
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from ortools.sat.python import cp_model
 
 from mig_opt.batch.integer_batch import IntegerBatch
-from mig_opt.batch.loads.branches import Branches, branches_of
+from mig_opt.batch.loads.branches import branches_of
 from mig_opt.batch.loads.layout_values import OpenLayout
 from mig_opt.batch.loads.layouts import (
     MAX_LAYOUTS,
     LayoutTree,
-    in_every_order,
     in_one_order,
     layouts_in,
     number_of_layouts,
@@ -58,10 +57,6 @@ _LISTING_SHARE = 0.5
 
 _FIRST_SECONDS = 1.0
 """Seconds for a layout; each further time twice as many."""
-
-_ORDER_SECONDS = 4.0
-"""Seconds for the best order of operations where layouts have no dual prices, since the bound has no other way to rise;
-and as many for each second that the model of the layout has had."""
 
 _IDLE_SECONDS = 4.0
 """Seconds without a better bound or schedule, after which another search has its turn: in some batches one layout is as
@@ -94,8 +89,12 @@ _DIVIDED_PARTS = (256, 16, 4)
 """Parts of the gap of a layout within which it is to have schedules with divided loads, until it has some. Close to the
 bound hardly any task has a choice left."""
 
-_POLISHED = 5
-"""Assignments of an order of operations for which the best one is found."""
+_ORDER_SECONDS, _POLISHED = 2.0, 5
+"""Seconds to find an order of operations where there are too many; assignments with divided loads that are put in
+order."""
+
+_SECONDS_PER_ORDER = 0.1
+"""Seconds to find the good orders of a layout."""
 
 _POLISH_SHARE = 0.05
 """Largest share of the time that is left, for the best order of operations of an assignment."""
@@ -135,7 +134,6 @@ class _LayoutSearch:
         self._search, self._control, self._take_turns = search, control, take_turns
         self._end = control.end_of(share)
         self._branches, self._bounded = branches_of(search.problem), bounded
-        self._choices: set[BoundedLayout] = set()  # layouts that stand for those with the same members in any order
         if bounded is not None:
             bounded.end = self._end
         self._priced = 0  # ticks of schedules up to which no more prices are sought
@@ -143,8 +141,9 @@ class _LayoutSearch:
         self._seconds: dict[BoundedLayout, float] = {}  # of the last time that each was worked on
         self._relaxed: dict[BoundedLayout, LayoutRelaxation] = {}
         self._bounded_by_relaxation: set[BoundedLayout] = set()
-        # of each layout, the ticks within which its operations were put in order
+        # of each layout, the ticks within which its operations were put in order; 0 once they are in a known one
         self._ordered: dict[BoundedLayout, int] = {}
+        self._in_orders: set[frozenset[int]] = set()  # the places of those that are there in each good order
         self._divided: set[BoundedLayout] = set()
         self._relaxes = not Highs().missing()
         self._all_used = self._branches.tell_all
@@ -194,18 +193,11 @@ class _LayoutSearch:
         if self._relaxed and not self._divided:
             self._divide(layout)
             return [layout]
-        if layout in self._choices:
-            every = (OpenLayout(layout.lower, order) for order in in_every_order(layout.layout))
-            found = self._bound(self._branches, every)
-            return [layout] if found is None else found
         if layout in self._relaxed and self._ordered.get(layout, sys.maxsize) >= self._search.upper:
-            self._order(layout)
-            return [layout]
+            return self._order(layout)
         if layout in self._relaxed and layout not in self._divided:
             self._divide(layout)
             return [layout]
-        if self._bounded is None:
-            self._ordered.pop(layout, None)  # its operations are put in order again, for longer
         return [] if self._work_on(layout) else [layout]
 
     def divide(self) -> None:
@@ -213,11 +205,11 @@ class _LayoutSearch:
         layouts = (self._layouts() or []) if self._relaxes else []
         for layout in heapq.nsmallest(_RELAXED_AT_ONCE, layouts, key=lambda layout: layout.lower):
             if self._left > 0:
-                self._relaxed[layout] = LayoutRelaxation(layout.tree, self._ticks, all_used=self._all_used)
+                self._relaxed[layout] = self._relaxation(layout)
                 self._control.spend(_SECONDS_PER_RELAXATION)
         for layout in heapq.nsmallest(_DIVIDED_AT_ONCE, self._relaxed, key=lambda layout: self._relaxed[layout].lower):
             if self._search.open and self._left > 0:
-                self._divide(layout)
+                self._divide(layout, in_order=False)
 
     def _layouts(self) -> list[BoundedLayout] | None:
         """List the layouts that may have a better schedule; None at the end of the time."""
@@ -229,14 +221,9 @@ class _LayoutSearch:
                 return None
             layouts = (layout for order in branches.orders if order for layout in layouts_in(branches, order))
             every = (OpenLayout(0, layout) for layout in layouts if layout == in_one_order(layout))
-            found = self._bound(branches, every)
-            if self._branches.wait:
-                self._choices = set(found or ())
+            ticks = np.ascontiguousarray(task_ticks(self._search.problem, branches.places).T)
+            found = bound_layouts(self._search, branches, every, ticks, lambda: self._left)
         return found
-
-    def _bound(self, branches: Branches, layouts: Iterable[OpenLayout]) -> list[BoundedLayout] | None:
-        ticks = np.ascontiguousarray(task_ticks(self._search.problem, branches.places).T)
-        return bound_layouts(self._search, branches, layouts, ticks, lambda: self._left)
 
     def _rank(self, layout: BoundedLayout) -> tuple[float, float]:
         """Return what is less for the layout that is next."""
@@ -269,7 +256,7 @@ class _LayoutSearch:
                 )
                 self._bounded_by_relaxation.add(layout)
             else:
-                relaxed = LayoutRelaxation(layout.tree, self._ticks, all_used=self._all_used)
+                relaxed = self._relaxation(layout)
                 layout.lower = max(layout.lower, min(relaxed.lower, at_most + 1))
                 self._relaxed[layout] = relaxed
 
@@ -283,33 +270,47 @@ class _LayoutSearch:
             list(pool.map(relax, some))
         control.spend(0.0 if begun else _SECONDS_PER_RELAXATION * len(some) / control.workers)
 
-    def _order(self, layout: BoundedLayout) -> None:
-        """Bound a layout with divided loads and operations in their best order, and divide the loads for that order."""
-        search, relaxed = self._search, self._relaxed[layout]
-        longer = _ORDER_SECONDS * (1 + self._seconds.get(layout, 0.0))
-        share = self._share_of(longer if self._bounded is None else _FIRST_SECONDS)
-        at_most = self._ordered[layout] = search.upper - 1
-        problem, control = search.problem, self._control
-        lower = relaxed.bound_in_order(problem, control, layout.lower, at_most, share)
-        layout.lower = max(layout.lower, lower)
-        if layout.lower <= at_most:
-            found = relaxed.divisions_in_order(problem, control, layout.lower, at_most, share)
-            for places in itertools.islice(found, _POLISHED):
-                search.polish(places, _POLISH_SHARE)
+    def _relaxation(self, layout: BoundedLayout) -> LayoutRelaxation:
+        """Relax a layout."""
+        return LayoutRelaxation(self._search.problem, layout.tree, self._ticks, all_used=self._all_used)
 
-    def _divide(self, layout: BoundedLayout) -> None:
-        """Look for schedules of a layout whose loads are divided to the tick."""
-        search, relaxed = self._search, self._relaxed[layout]
+    def _order(self, layout: BoundedLayout) -> list[BoundedLayout]:
+        """Put the operations of a layout in order; return it in each good order, or itself where these are too many."""
+        at_most = self._ordered[layout] = self._search.upper - 1
+        found = self._relaxed[layout].in_orders(at_most)
+        self._control.spend(_SECONDS_PER_ORDER)
+        layout.lower = max(layout.lower, min(found.lower, at_most + 1))
+        if found.ticks is None:
+            share = self._share_of(_ORDER_SECONDS)
+            divided = self._relaxed[layout].divisions_in_order(self._control, layout.lower, at_most, share)
+            for places in itertools.islice(divided, _POLISHED) if layout.lower <= at_most else ():
+                self._search.polish(places, _POLISH_SHARE)
+            return [layout]
+        if frozenset(layout.places) in self._in_orders:
+            return []  # with the same placements, whichever is created first
+        self._in_orders.add(frozenset(layout.places))
+        ordered = [layout.in_order(ticks.tolist(), layout.lower) for ticks in found.ticks]
+        self._ordered |= dict.fromkeys(ordered, 0)
+        return ordered
+
+    def _divide(self, layout: BoundedLayout, *, in_order: bool = True) -> None:
+        """Look for schedules of a layout whose loads are divided to the tick, mostly in about the best order."""
+        search, relaxed, control = self._search, self._relaxed[layout], self._control
         layout.lower = max(layout.lower, relaxed.lower)
-        best: tuple[int, list[int]] | None = None
+        order = relaxed.best_order() if in_order and self._ordered.get(layout) != 0 else None
+        if order is not None:
+            relaxed = self._relaxation(layout.in_order(order.tolist(), 0))
+            control.spend(_SECONDS_PER_ORDER)
+        lower, divided = max(layout.lower, relaxed.lower), list[tuple[int, list[int]]]()
         for part in _DIVIDED_PARTS:
-            if best is None and layout.lower < search.upper:
-                at_most = min(layout.lower + (search.upper - layout.lower) // part, search.upper - 1)
-                lower, found = relaxed.divisions(self._control, at_most, self._share_of(_FIRST_SECONDS))
-                layout.lower = max(layout.lower, min(lower, search.upper))
-                best = min(((search.report_nested(places), places) for places in found), default=None)
-        if best is not None and search.open:
-            search.polish(best[1], _POLISH_SHARE)
+            if not divided and lower < search.upper:
+                at_most = min(lower + (search.upper - lower) // part, search.upper - 1)
+                lower, found = relaxed.divisions(control, at_most, self._share_of(_FIRST_SECONDS))
+                divided = sorted((search.report_nested(places), places) for places in found)
+        if order is None:
+            layout.lower = max(layout.lower, min(lower, search.upper))
+        for _, places in divided[:_POLISHED] if search.open else ():
+            search.polish(places, _POLISH_SHARE)
         self._divided.add(layout)
         self._seconds[layout] = _FIRST_SECONDS / 2
 

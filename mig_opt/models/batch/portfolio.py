@@ -81,7 +81,7 @@ _MOST_EFFORT = 64
 _MOST_EFFORT_OF_LISTS = 8
 """Effort of the lists of sets at which there are no more schedules to be found."""
 
-_MAX_TASKS_BY_LAYOUT = 1000
+_MAX_TASKS_BY_LAYOUT = 20000
 """Number of tasks above which layouts are not searched."""
 
 _MAX_TASKS_PRICED, _LOADS_SHARE = 60, 0.05
@@ -183,7 +183,9 @@ class Portfolio:
         """Begin the local search, or go on with it, until as many cycles as that bring nothing."""
         search = self.search
         if self.local_search is None:
-            incumbent = Incumbent(lower=lambda: search.lower, upper=lambda: search.upper, time=self._time)
+            incumbent = Incumbent(lambda: search.lower, lambda: search.upper, self._time)
+            if search.building > _MAX_BUILD_SECONDS:  # they are not put in another order
+                incumbent = incumbent._replace(near=1.0)
             self.local_search = TimedSearch(search.problem, search.control, incumbent)
         self.local_search.run(idle_cycles)
 

@@ -20,7 +20,6 @@ from mig_opt.batch.loads.layouts import (
     Layout,
     LayoutTree,
     Member,
-    in_every_order,
     in_one_order,
     layouts_in,
     number_of_layouts,
@@ -76,8 +75,6 @@ def test_paths_of_a_layout_have_its_operations_and_waits(gpu: str) -> None:
     assert whole in layouts
     choices = {in_one_order(layout) for layout in all_layouts(branches.unordered)}
     assert {in_one_order(layout) for layout in layouts} == choices
-    assert sum(len(in_every_order(layout)) for layout in choices) == len(layouts)
-    assert len(in_every_order((layouts[-1][0]._replace(inside=()),) * 20)) == 1  # not one after the other of all 20!
     for layout in filter(None, layouts[:: max(1, len(layouts) // 50)]):
         expected = []
         for around, waits in members(layout):
@@ -262,7 +259,7 @@ def hold_against_all_assignments(gpu: str, n: int, seed: int, spare: float) -> N
     control, known = Control[Schedule](RunOptions(workers=1)), assignments(problem, tree)
     ticks = task_ticks(problem, problem.places)
     for all_used in (False, True):
-        relaxed = LayoutRelaxation(tree, ticks, all_used=all_used)
+        relaxed = LayoutRelaxation(problem, tree, ticks, all_used=all_used)
         allowed = [entry for entry in known if not all_used or {*entry[1]} == {*places_of(tree)}]
         best = min((length for length, _ in allowed), default=2**40)
         assert relaxed.lower <= best
@@ -291,7 +288,7 @@ def test_random_layouts(gpu: str, n: int, seed: int, spare: float) -> None:
 
 
 def test_any_weights_give_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layout_relaxation, "path_weights", lambda *_: None)
+    monkeypatch.setattr(layout_relaxation, "path_weights", lambda *given: np.full(len(given[2]), 1 / len(given[2])))
     hold_against_all_assignments("A30", 4, 1, 1.1)
 
 
@@ -305,7 +302,7 @@ def test_divided_loads_of_whole_tasks_tell_more_and_are_divided_to_the_tick(
     gains, divisions = [], 0
     for seed in range(6):
         (tree,) = trees(problem, seed, 1, most_places)
-        relaxed = LayoutRelaxation(tree, ticks, all_used=True)
+        relaxed = LayoutRelaxation(problem, tree, ticks, all_used=True)
         at_most = relaxed.lower + relaxed.lower // 1000
         gains.append(relaxed.bound(control, at_most) - relaxed.lower)
         lower, found = relaxed.divisions(control, at_most)
