@@ -10,7 +10,7 @@ Without dual prices, as with a hundred tasks, the bounds of divided tasks (:mod:
 then of divided loads (:mod:`mig_opt.models.batch.layout_relaxation`) rule out nearly all choices of placements, in
 whatever order they are created. The others become a layout for each order of their operations in which they may still
 have a better schedule. The bound of the best one is mostly as long as a schedule, whose loads are divided to the tick:
-that proves batches of 70 to 10,000 tasks.
+that proves most batches of 100 to 10,000 tasks.
 """
 
 from __future__ import annotations
