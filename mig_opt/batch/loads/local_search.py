@@ -442,9 +442,8 @@ class TimedSearch:
 
     def _try(self, length: int, places: Sequence[int]) -> None:
         """Time an assignment, if it is new and may be better than the best schedule."""
-        upper = self._incumbent.upper()
-        # At the end of the time only better ones count.
-        if length > self._incumbent.near * upper or (self._control.expired and length >= upper):
+        near = 1.0 if self._control.expired else self._incumbent.near
+        if length > near * self._incumbent.upper():
             return
         key = tuple(self._problem.symmetry_reduced(places))
         if key not in self._seen and self._incumbent.time(key, self._searched):
