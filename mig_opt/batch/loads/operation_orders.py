@@ -66,11 +66,10 @@ class OperationOrders:
         sets = [0]
         against = [sum(1 << at for at in np.nonzero(row)[0].tolist()) for row in conflicts]
         self.too_many = paths > _MAX_PATHS
-        for at in range(count if not self.too_many else 0):
-            sets += [live | 1 << at for live in sets if not live & against[at]]
-            self.too_many = self.too_many or len(sets) << count > _MAX_STATES
-            if self.too_many:
-                break
+        for at in range(count):
+            if not self.too_many:
+                sets += [live | 1 << at for live in sets if not live & against[at]]
+                self.too_many = len(sets) << count > _MAX_STATES
         if self.too_many:
             return
         self._created = 1 << count

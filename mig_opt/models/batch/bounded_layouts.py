@@ -53,9 +53,9 @@ class BoundedLayout:
         self.lower = lower  # ticks that every schedule with them takes, or the best schedule if that is less
         self.prices: Reals | None = None  # their own dual prices, shape (tasks,), if they have some so far
 
-    def in_order(self, ticks: Sequence[int], lower: int) -> BoundedLayout:
-        """Return the layouts with their operations in an order that takes some ticks on each path."""
-        ordered = BoundedLayout(self.layout, self.tree.with_operations(ticks), max(self.lower, lower))
+    def in_order(self, ticks: Sequence[int]) -> BoundedLayout:
+        """Return those of their schedules that have the operations in an order that takes some ticks on each path."""
+        ordered = BoundedLayout(self.layout, self.tree.with_operations(ticks), self.lower)
         ordered.prices = self.prices
         return ordered
 

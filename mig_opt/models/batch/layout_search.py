@@ -143,7 +143,6 @@ class _LayoutSearch:
         self._bounded_by_relaxation: set[BoundedLayout] = set()
         # of each layout, the ticks within which its operations were put in order; 0 once they are in a known one
         self._ordered: dict[BoundedLayout, int] = {}
-        self._in_orders: set[frozenset[int]] = set()  # the places of those that are there in each good order
         self._divided: set[BoundedLayout] = set()
         self._relaxes = not Highs().missing()
         self._all_used = self._branches.tell_all
@@ -286,10 +285,7 @@ class _LayoutSearch:
             for places in itertools.islice(divided, _POLISHED) if layout.lower <= at_most else ():
                 self._search.polish(places, _POLISH_SHARE)
             return [layout]
-        if frozenset(layout.places) in self._in_orders:
-            return []  # with the same placements, whichever is created first
-        self._in_orders.add(frozenset(layout.places))
-        ordered = [layout.in_order(ticks.tolist(), layout.lower) for ticks in found.ticks]
+        ordered = [layout.in_order(ticks.tolist()) for ticks in found.ticks]
         self._ordered |= dict.fromkeys(ordered, 0)
         return ordered
 
@@ -299,7 +295,7 @@ class _LayoutSearch:
         layout.lower = max(layout.lower, relaxed.lower)
         order = relaxed.best_order() if in_order and self._ordered.get(layout) != 0 else None
         if order is not None:
-            relaxed = self._relaxation(layout.in_order(order.tolist(), 0))
+            relaxed = self._relaxation(layout.in_order(order.tolist()))
             control.spend(_SECONDS_PER_ORDER)
         lower, divided = max(layout.lower, relaxed.lower), list[tuple[int, list[int]]]()
         for part in _DIVIDED_PARTS:

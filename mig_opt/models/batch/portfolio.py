@@ -81,7 +81,7 @@ _MOST_EFFORT = 64
 _MOST_EFFORT_OF_LISTS = 8
 """Effort of the lists of sets at which there are no more schedules to be found."""
 
-_MAX_TASKS_BY_LAYOUT = 20000
+_MAX_TASKS_BY_LAYOUT = 20_000
 """Number of tasks above which layouts are not searched."""
 
 _MAX_TASKS_PRICED, _LOADS_SHARE = 60, 0.05

@@ -12,6 +12,7 @@ from strategies import realistic_batches, tiny_batches
 
 from mig_opt import Batch, GpuModel, OperationCosts, Profile, Schedule, Status, Task, generate_batch, get_gpu, solve
 from mig_opt.batch.integer_batch import IntegerBatch, equal_within_resolution
+from mig_opt.batch.loads import operation_orders
 from mig_opt.batch.loads.branches import branches_of
 from mig_opt.batch.loads.layouts import LayoutTree, layouts_in
 from mig_opt.batch.loads.task_sets import TaskSets
@@ -178,6 +179,22 @@ def test_many_tasks_are_proven_by_the_order_of_operations(few: bool, monkeypatch
     found = searched(generate_batch(60, gpu="A30", seed=1), 20.0)
     assert found.objective == 722.233
     assert few <= (found.lower_bound == 722.233)
+
+
+def test_layouts_with_the_same_placements_keep_their_own_orders(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Their bounds differ, so none of them stands for another one.
+    monkeypatch.setattr(layout_relaxation, "_MAX_ORDERS", 10**5)
+    monkeypatch.setattr(operation_orders, "_MAX_PARTS", 10**5)
+    search = search_from(generate_batch(20, gpu="A30", seed=2))
+    prices = raise_bound_by_dual_prices(search, 0.3)
+    assert prices is not None
+    layouts = layout_search._LayoutSearch(search, BoundedLayouts(search, prices), 1.0, lambda: False)
+    by_places: dict[frozenset[int], list[int]] = {}
+    for layout in layouts._layouts():
+        layouts._relaxed[layout] = layouts._relaxation(layout)
+        by_places.setdefault(frozenset(layout.places), []).append(len(layouts._order(layout)))
+    assert any(len(counts) > 1 and counts[0] > 1 for counts in by_places.values())
+    assert all(len(set(counts)) == 1 for counts in by_places.values())
 
 
 def test_layouts_whose_operations_take_no_time_are_not_put_in_order() -> None:
