@@ -31,9 +31,8 @@ from mig_opt.operations.execute.profiles import ProfilePlan
 from mig_opt.operations.execute.triton_profiles import profile_triton
 from mig_opt.operations.rollout.triton import triton_files
 from mig_opt.serving.deployment import Segment
-from mig_opt.simulation.serving.capacity import SERVERS
 from mig_opt.simulation.serving.outcome import ServiceLatencies
-from mig_opt.simulation.serving.requests import Batching
+from mig_opt.simulation.serving.requests import SERVERS, Batching
 
 BATCHES, PROCESSES, DELAYS = (1, 8, 32), (1, 2, 4), (0.0, 0.01, 0.05)
 LOADS = (0.2, 0.5, 0.8, 0.95)

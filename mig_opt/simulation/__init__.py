@@ -1,39 +1,14 @@
-"""Jobs that arrive over time on a fleet of MIG GPUs: traces, one simulator, and the schedulers that run in it."""
+"""Jobs that arrive over time on a fleet of MIG GPUs: traces, one simulator, and the schedulers that run in it.
 
-from __future__ import annotations
+The names stand in ``face.py``, which is imported when one of them is first used: requests of services need none.
+"""
 
-from mig_opt.fleet.admission import Acceptance
-from mig_opt.fleet.job import Job
-from mig_opt.fleet.log import Log, LoggedRun, RunOutcome
-from mig_opt.fleet.sensitivity import ProfiledRun, SensitivityFit, fit_sensitivity
-from mig_opt.fleet.trace import Trace
-from mig_opt.gpu.reachability import partition_state_machine, reachable_configurations
-from mig_opt.simulation.fleet.cluster import Cluster, Policy, RejectingPolicy
-from mig_opt.simulation.fleet.metrics import Metrics, PowerModel, Spread, fragmentation_series, measure
-from mig_opt.simulation.fleet.simulator import Simulation, simulate
-from mig_opt.validation.fleet.logs import check_log
+from mig_opt.method.functions import imported
 
-__all__ = [
-    "Acceptance",
-    "Cluster",
-    "Job",
-    "Log",
-    "LoggedRun",
-    "Metrics",
-    "Policy",
-    "PowerModel",
-    "ProfiledRun",
-    "RejectingPolicy",
-    "RunOutcome",
-    "SensitivityFit",
-    "Simulation",
-    "Spread",
-    "Trace",
-    "check_log",
-    "fit_sensitivity",
-    "fragmentation_series",
-    "measure",
-    "partition_state_machine",
-    "reachable_configurations",
-    "simulate",
-]
+
+def __getattr__(name: str) -> object:
+    return imported(f"{__name__}.face:{name}")
+
+
+def __dir__() -> list[str]:
+    return [*imported(f"{__name__}.face:__all__")]

@@ -150,7 +150,7 @@ def serve(
 
 def named_server(name: str) -> tuple[Router, Batching]:
     """Return the router of a server, and how it forms batches."""
-    from mig_opt.simulation.serving.capacity import SERVERS
+    from mig_opt.simulation.serving.requests import SERVERS
 
     if name not in SERVERS:
         refuse("--server", f"unknown server {name!r}; {nearest(name, SERVERS)}")

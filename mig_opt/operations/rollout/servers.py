@@ -17,9 +17,8 @@ from mig_opt.rules import wrong_integer
 from mig_opt.serving.demand import Demand, Service, wrong_demand
 from mig_opt.serving.deployment import Deployment, Segment, check_deployments
 from mig_opt.serving.profile_table import Point
-from mig_opt.simulation.serving.capacity import SERVERS
 from mig_opt.simulation.serving.continuous import is_continuous
-from mig_opt.simulation.serving.requests import Batching, unserved_problems, worker_at
+from mig_opt.simulation.serving.requests import SERVERS, Batching, unserved_problems, worker_at
 
 FIRST_PORT = 8000
 """Port of the first service; those of servers begin behind :data:`MOST_SERVICES`."""

@@ -23,7 +23,15 @@ from mig_opt.rules import wrong_class, wrong_integer, wrong_number, wrong_share,
 from mig_opt.serving.arrivals import ArrivalKind, Arrivals
 from mig_opt.serving.profile_table import Point
 from mig_opt.simulation.serving.capacity_cache import kept
-from mig_opt.simulation.serving.requests import Batching, Server, separated, served_by, setting_problems, worker_at
+from mig_opt.simulation.serving.requests import (
+    SERVERS,
+    Batching,
+    Server,
+    separated,
+    served_by,
+    setting_problems,
+    worker_at,
+)
 from mig_opt.simulation.serving.service import LATE, LATE_REQUESTS, REQUESTS, Floats, Router
 
 CAPACITY_ERROR = 0.005
@@ -42,18 +50,6 @@ MOST_POOLED = 16
 _FEW, _APART, _MAX_KINDS_APART = 1 / 8, 8, 4_000_000
 """Simulation of requests that hardly ever meet: the most that meet, as a share of those that may be late, the SLOs from
 one to the next, and the most of them. With longer times between them seconds are too large to tell latencies."""
-
-
-_TRITON = Batching(patience=0.0, look=0.5)
-SERVERS = {
-    "ideal": (Router.LEAST_WORK, Batching()),
-    "triton": (Router.LEAST_CONNECTIONS, _TRITON),
-    "separate": (Router.LEAST_CONNECTIONS, Batching(separate=True)),
-    "kubernetes": (Router.UNIFORM, _TRITON),
-}
-"""Servers by name: where requests go, and how they form batches. ``triton`` is behind HAProxy, ``kubernetes`` the same
-behind a Service, ``separate`` is a server for each process behind HAProxy. Tritons wait for no batch to fill: with a
-delay, one that is formed while no process is free hardly grows any more."""
 
 
 @dataclass(frozen=True)

@@ -89,6 +89,18 @@ class Batching:
         check_values(self)
 
 
+_TRITON = Batching(patience=0.0, look=0.5)
+SERVERS = {
+    "ideal": (Router.LEAST_WORK, Batching()),
+    "triton": (Router.LEAST_CONNECTIONS, _TRITON),
+    "separate": (Router.LEAST_CONNECTIONS, Batching(separate=True)),
+    "kubernetes": (Router.UNIFORM, _TRITON),
+}
+"""Servers by name: where requests go, and how they form batches. ``triton`` is behind HAProxy, ``kubernetes`` the same
+behind a Service, ``separate`` is a server for each process behind HAProxy. Tritons wait for no batch to fill: with a
+delay, one that is formed while no process is free hardly grows any more."""
+
+
 def simulate_requests(
     demand: Demand,
     deployment: Deployment | ChangePlan,

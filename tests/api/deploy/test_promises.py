@@ -14,8 +14,8 @@ from mig_opt.api.deploy.promises import deploy_with_promise
 from mig_opt.api.deploy.trials import PromiseTrials, why_unkept
 from mig_opt.serving.demand import Demand, GpuPool, Service, SloRule
 from mig_opt.simulation.serving import capacity
-from mig_opt.simulation.serving.capacity import SERVERS, Promise, held_rate, pool_capacity
-from mig_opt.simulation.serving.requests import Batching, simulate_requests, worker_at
+from mig_opt.simulation.serving.capacity import Promise, held_rate, pool_capacity
+from mig_opt.simulation.serving.requests import SERVERS, Batching, simulate_requests, worker_at
 from mig_opt.validation import validate_deployment
 from mig_opt.validation.serving.days import validate_day
 

@@ -16,7 +16,8 @@ from bench.serving.tritons import Client, recorded, write_models
 from mig_opt import Arrivals, Demand, Point, ProfileTable, deploy_with_promise, load, plan_change, simulate_requests
 from mig_opt.files.serving.demands import DEMAND
 from mig_opt.files.serving.deployments import DEPLOYMENT
-from mig_opt.simulation.serving.capacity import SERVERS, Promise
+from mig_opt.simulation.serving.capacity import Promise
+from mig_opt.simulation.serving.requests import SERVERS
 
 SECONDS = 60.0
 """Seconds of load before the change."""

@@ -1,0 +1,1 @@
+from .face import *  # noqa: F403  # the names of ``__all__``
