@@ -113,9 +113,11 @@ def without_comments(text: str) -> str:
     >>> without_comments('{"a": "//"} // b')
     '{"a": "//"}     '
     """
-    if "//" not in text:
-        return text
-    return _STRING_OR_COMMENT.sub(lambda found: found[0] if found[0][0] == '"' else " " * len(found[0]), text)
+
+    def blanked(line: str) -> str:
+        return _STRING_OR_COMMENT.sub(lambda found: found[0] if found[0][0] == '"' else " " * len(found[0]), line)
+
+    return "\n".join(blanked(line) if "//" in line else line for line in text.split("\n"))
 
 
 def _parts(value: object, path: str) -> Iterator[tuple[str, object]]:
