@@ -22,10 +22,8 @@ from mig_opt.batch.batch import Batch
 from mig_opt.batch.horizon import Horizon, Place, shared_durations
 from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import nested_schedule
+from mig_opt.method.result import RESOLUTION
 from mig_opt.rules.decimals import as_decimal, as_fraction
-
-RESOLUTION = 1e-6
-"""The share by which a makespan and a lower bound may differ and still count as equal, if times are not exact."""
 
 _LONGEST = 2**28
 """Ticks that a schedule may last. CP-SAT 9.15 was seen to lose solutions of models whose times exceed 1e9 - it called

@@ -76,10 +76,10 @@ def is_bundled(name: str, kind: InstanceKind) -> bool:
 
     One of the other kind is refused, and what looks like the name of one but is none.
     """
-    from mig_opt.instances.bundled import instance_names
-
     if os.access(name, os.F_OK):
         return False
+    from mig_opt.instances.bundled import instance_names
+
     known, others = instance_names(kind, drawn=True), list[str]()
     if name in known:
         return True
@@ -197,12 +197,12 @@ def _loaded(
 
     Beside it is the document that was read, empty for a file. That of standard input may have been read.
     """
-    from mig_opt.instances.bundled import load
-
     if name == STANDARD_INPUT:
         document = document or piped(name) or b""
         return kind.from_json(document, name=_PIPED, source=_PIPED, **gpus), document
     if is_bundled(name, cast("InstanceKind", kind.name)):
+        from mig_opt.instances.bundled import load
+
         bundled: T = load(name)
         if not any(gpus.values()):
             return bundled, ""
@@ -247,11 +247,12 @@ def kind_of(name: str, document: bytes | None = None) -> str | None:
     """Return the kind of file that an argument names, None if that cannot be told."""
     from mig_opt.files.documents import read_text
     from mig_opt.files.recognition import document_kind
-    from mig_opt.instances.bundled import FILE_KINDS, instance_names
 
     if document is not None:
         return document_kind(document)
     if not os.access(name, os.F_OK):
+        from mig_opt.instances.bundled import FILE_KINDS, instance_names
+
         found = (file for kind, file in FILE_KINDS.items() if name in instance_names(kind, drawn=True))
         return next(found, None)
     try:

@@ -61,15 +61,12 @@ def instances(
     mig-opt instances --kind batch --class open
     mig-opt instances rodinia-a30
     """
-    from mig_opt.studies.scores import chosen
-    from mig_opt.studies.summary import grouped
-
     known = library_in(library)
     if name is not None:
         if kind or difficulty:
             refuse("NAME", "is one instance, of whatever kind and class; leave it out, or --kind and --class")
         return Answer(_instance(known.info(name)))
-    infos = sorted(chosen(known, kind=kind, difficulty=difficulty), key=lambda info: list(_SIZES).index(info.kind))
+    infos = sorted(known.chosen(kind, difficulty), key=lambda info: list(_SIZES).index(info.kind))
     table = Table.of(
         infos,
         {
@@ -88,10 +85,10 @@ def instances(
             "class: the limit within which mig-opt has solved it, or open.",
         ],
     )
-    sources = grouped(infos, lambda info: (info.source, info.licence.partition(",")[0]))
-    rows = [
-        [own[0].name if len(own) == 1 else plural(len(own), "instance"), *source] for source, own in sources.items()
-    ]
+    sources: dict[tuple[str, str], list[str]] = {}
+    for info in infos:
+        sources.setdefault((info.source, info.licence.partition(",")[0]), []).append(info.name)
+    rows = [[own[0] if len(own) == 1 else plural(len(own), "instance"), *source] for source, own in sources.items()]
     tables = [table, Table(["instance", "~source", "licence"], rows)]
     return Answer(Report(parts=tables, data={"instances": list(map(instance_document, infos))}))
 
@@ -240,10 +237,9 @@ def instances_export(
     mig-opt instances export library --kind batch --class open
     """
     from mig_opt.instances.library import export
-    from mig_opt.studies.scores import chosen
 
     known = library_in(library)
-    infos = call.attempt(chosen, known, kind=kind, difficulty=difficulty)
+    infos = call.attempt(known.chosen, kind, difficulty)
     call.check_folder(folder)
     call.begin()
     written = export(known, folder, infos)

@@ -33,6 +33,7 @@ from mig_opt.rules.vocabulary import Rule
 
 T = TypeVar("T")
 
+INSTANCE = {"gpu": 0, "profile": "2g.10gb", "start": 0}
 _COMMANDS = {"batch": "mig-opt solve", "services": "mig-opt deploy"}
 
 

@@ -11,16 +11,16 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
-from mig_opt.batch.integer_batch import RESOLUTION
-from mig_opt.errors import InputError, Problem, nearest
+from mig_opt.errors import InputError, Problem, nearest, raise_any
 from mig_opt.files import KINDS
 from mig_opt.files.documents import parsed, read_text
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.pools import Pool
 from mig_opt.method.functions import imported
-from mig_opt.method.result import Status, relative_gap
+from mig_opt.method.result import RESOLUTION, Status, relative_gap
+from mig_opt.rules import wrong_choice
 
 if TYPE_CHECKING:
     from mig_opt.batch.batch import Batch
@@ -311,6 +311,18 @@ class Library:
         if name not in [*self.infos]:
             raise InputError([Problem("name", f"no bundled instance {name!r:.60}; {nearest(name, self.infos)}")])
         return self.infos[name]
+
+    def chosen(self, kind: str | None = None, difficulty: str | None = None) -> list[InstanceInfo]:
+        """Return the instances of a kind and a class; refuse a choice without any."""
+        words = {"kind": (kind, tuple(FILE_KINDS)), "difficulty": (difficulty, get_args(Difficulty))}
+        raise_any(one for key, (word, known) in words.items() if word for one in wrong_choice(key, word, known))
+        of_kind = [info for info in self.infos.values() if kind in (None, info.kind)]
+        found = [info for info in of_kind if difficulty in (None, info.difficulty)]
+        if not found:
+            there = [name for name in get_args(Difficulty) if any(info.difficulty == name for info in of_kind)]
+            message = f"there is no {kind or 'instance'} of the class {difficulty}"
+            raise InputError([Problem("difficulty", f"{message}; there are some of: {', '.join(there) or 'none'}")])
+        return found
 
     def load(self, name: str) -> Any:
         """Return an instance."""

@@ -16,7 +16,6 @@ from typing import Any
 from mig_opt.api.prove import certify, check
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.certificate import Certificate
-from mig_opt.batch.integer_batch import RESOLUTION
 from mig_opt.batch.schedule import Schedule
 from mig_opt.errors import InputError, MigOptError, Problem
 from mig_opt.files.batch.certificates import CERTIFICATE
@@ -25,7 +24,7 @@ from mig_opt.files.tables import table_text
 from mig_opt.instances.bundled import Evidence, Finding, InstanceInfo, Library, content_digest, digest_of, file_text
 from mig_opt.instances.goals import goal_of
 from mig_opt.instances.judgements import Judgement
-from mig_opt.method.result import versions_with
+from mig_opt.method.result import RESOLUTION, versions_with
 
 LIMITS: Mapping[str, float] = {"1 s": 1.0, "10 s": 10.0, "10 min": 600.0, "1 h": 3600.0}
 """Seconds of each class of instances that are solved."""

@@ -17,6 +17,9 @@ from mig_opt.method.shown import Carded
 Plan = TypeVar("Plan")
 """A schedule, a deployment, the migrations of a defragmentation, or the steps of a change."""
 
+RESOLUTION = 1e-6
+"""The share by which a makespan and a lower bound may differ and still count as equal, if times are not exact."""
+
 _FELT = 0.05  # seconds of loading that a user notices
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from mig_opt.api.solve import partition_problems, solve
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.certificate import batch_digest
-from mig_opt.batch.integer_batch import RESOLUTION, Ticks
+from mig_opt.batch.integer_batch import Ticks
 from mig_opt.batch.schedule import Schedule, ScheduleResult
 from mig_opt.errors import InputError, Problem, nearest, problems_of
 from mig_opt.files.batch.batches import BATCH
@@ -22,7 +22,7 @@ from mig_opt.instances.bundled import instance_names, load
 from mig_opt.method.functions import found_at, name_of, place_of
 from mig_opt.method.options import run_options
 from mig_opt.method.registry import METHODS, get_method
-from mig_opt.method.result import Status, relative_gap
+from mig_opt.method.result import RESOLUTION, Status, relative_gap
 from mig_opt.method.study import (
     DEFAULT_TIME_LIMIT,
     BatchFromFile,

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mig_opt.batch.integer_batch import RESOLUTION
 from mig_opt.errors import InputError, Problem, problems_of
 from mig_opt.files.fleet.traces import TRACE
 from mig_opt.files.kinds import gpu_named
@@ -20,7 +19,7 @@ from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.instances.fleet.registry import generate_trace, get_trace_family
 from mig_opt.method.functions import found_at, name_of, place_of
 from mig_opt.method.registry import get_policy
-from mig_opt.method.result import Status, relative_gap
+from mig_opt.method.result import RESOLUTION, Status, relative_gap
 from mig_opt.method.study import GeneratedTraces, PolicySettings, Study, TraceFromFile
 from mig_opt.rules import wrong_integer
 from mig_opt.rules.vocabulary import MOST_GPUS

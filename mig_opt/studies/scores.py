@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.files.documents import make_folder, read_text
-from mig_opt.instances.bundled import DATA, FILE_KINDS, Difficulty, InstanceInfo, Library
+from mig_opt.instances.bundled import DATA, InstanceInfo, Library
 from mig_opt.instances.goals import goal_of
 from mig_opt.instances.library import same
 from mig_opt.instances.trace_goals import is_policy
@@ -145,19 +145,6 @@ def _line(solver: str, scores: Sequence[Score]) -> SolverLine:
     )
 
 
-def chosen(library: Library, *, kind: str | None = None, difficulty: str | None = None) -> list[InstanceInfo]:
-    """Return the instances of a kind and a class; refuse a choice without any."""
-    words = {"kind": (kind, tuple(FILE_KINDS)), "difficulty": (difficulty, get_args(Difficulty))}
-    raise_any(one for key, (word, known) in words.items() if word for one in wrong_choice(key, word, known))
-    of_kind = [info for info in library.infos.values() if kind in (None, info.kind)]
-    found = [info for info in of_kind if difficulty in (None, info.difficulty)]
-    if not found:
-        there = [name for name in get_args(Difficulty) if any(info.difficulty == name for info in of_kind)]
-        message = f"there is no {kind or 'instance'} of the class {difficulty}"
-        raise InputError([Problem("difficulty", f"{message}; there are some of: {', '.join(there) or 'none'}")])
-    return found
-
-
 def _score(
     info: InstanceInfo, status: str, value: float | None, reason: str, *, solver: str = "", seconds: float | None = None
 ) -> Score:
@@ -251,7 +238,7 @@ def score(
     raise_any(problems)
     if kind is None and is_policy(solver):
         kind = "trace"
-    infos = [known.info(name) for name in dict.fromkeys(names)] or chosen(known, kind=kind, difficulty=difficulty)
+    infos = [known.info(name) for name in dict.fromkeys(names)] or known.chosen(kind, difficulty)
     ours = {info.name: [name for name in dict.fromkeys(methods) if name in goal_of(info).methods] for info in infos}
     able = list(dict.fromkeys(name for info in infos for name in goal_of(info).methods))
     raise_any(problem for name in methods for problem in wrong_choice("methods", name, able))

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from mig_opt.batch.integer_batch import RESOLUTION
-from mig_opt.method.result import Status, relative_gap
+from mig_opt.method.result import RESOLUTION, Status, relative_gap
 from mig_opt.studies.rows import Row
 from mig_opt.studies.runs import StudyRun
 

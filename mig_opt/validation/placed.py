@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from mig_opt.batch.problems import Located
-from mig_opt.batch.schedule import Operation, Run
 from mig_opt.errors import Problem, problems_of
 from mig_opt.gpu.model import GpuModel, Location, Placement
 
 if TYPE_CHECKING:
+    from mig_opt.batch.schedule import Operation, Run
     from mig_opt.serving.change_plan import ChangeStep
 
 Entry = TypeVar("Entry", bound=Located)

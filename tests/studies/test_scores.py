@@ -15,7 +15,7 @@ from mig_opt import Batch, InputError, Schedule, solve
 from mig_opt.files.batch.schedules import SCHEDULE
 from mig_opt.instances.bundled import DATA, Library, library
 from mig_opt.instances.library import sealed, write_entry
-from mig_opt.studies.scores import FACTORS, Score, Scores, chosen, score
+from mig_opt.studies.scores import FACTORS, Score, Scores, score
 
 EASY = "far-1xa30-006-mixed-2"
 TWO = (EASY, "far-1xa100-008-mixed-1")
@@ -105,11 +105,11 @@ def test_a_function_beside_methods_of_our_own(tmp_path):
 
 def test_the_choice_of_instances():
     classes = ["1 s", "10 s", "10 min", "open"]
-    assert sum(len(chosen(library(), difficulty=name)) for name in classes) == len(chosen(library()))
+    assert sum(len(library().chosen(difficulty=name)) for name in classes) == len(library().chosen())
     said = r"difficulty: unknown '10min'; did you mean 10 min\?"
-    assert refused(chosen, library(), match=said, kind="nix", difficulty="10min") == ["kind", "difficulty"]
+    assert refused(library().chosen, match=said, kind="nix", difficulty="10min") == ["kind", "difficulty"]
     with pytest.raises(InputError, match=r"^difficulty: unknown 'foo'; known: 1 s, 10 s, 10 min, 1 h, closed, open$"):
-        chosen(library(), difficulty="foo")
+        library().chosen(difficulty="foo")
 
 
 def test_methods_run_on_the_instances_that_they_are_for(tmp_path):

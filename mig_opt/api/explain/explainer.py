@@ -13,7 +13,7 @@ from mig_opt.api.explain.requirements import Requirement, RequirementKind, Requi
 from mig_opt.api.solve import solve
 from mig_opt.batch.batch import Batch, wrong_batch
 from mig_opt.batch.bounds import best_lower_bound
-from mig_opt.batch.integer_batch import RESOLUTION, Ticks
+from mig_opt.batch.integer_batch import Ticks
 from mig_opt.batch.schedule import Schedule, ScheduleResult
 from mig_opt.batch.timing import DECIMALS
 from mig_opt.errors import Problem
@@ -22,7 +22,7 @@ from mig_opt.gpu.model import Profile
 from mig_opt.method.control import Limits
 from mig_opt.method.options import RunOptions, run_options
 from mig_opt.method.registry import AUTO
-from mig_opt.method.result import Status
+from mig_opt.method.result import RESOLUTION, Status
 from mig_opt.rules import wrong_number
 from mig_opt.rules.decimals import as_fraction
 

@@ -19,10 +19,11 @@ from mig_opt.api.prove.prover import (
 )
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.certificate import Certificate, Claim, SliceLoad, batch_digest, schedule_digest
-from mig_opt.batch.integer_batch import RESOLUTION, Ticks
+from mig_opt.batch.integer_batch import Ticks
 from mig_opt.batch.schedule import Schedule, wrong_types
 from mig_opt.errors import InputError, Problem
 from mig_opt.method.options import Callbacks
+from mig_opt.method.result import RESOLUTION
 from mig_opt.rules import wrong_flag, wrong_integer, wrong_type
 from mig_opt.validation import validate
 

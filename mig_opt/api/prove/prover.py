@@ -27,13 +27,13 @@ from mig_opt.batch.certificate import (
     batch_digest,
     schedule_digest,
 )
-from mig_opt.batch.integer_batch import RESOLUTION, Ticks
+from mig_opt.batch.integer_batch import Ticks
 from mig_opt.batch.schedule import Schedule, ScheduleResult, wrong_types
 from mig_opt.errors import InputError, Problem, SolverError, UnknownMethodError, raise_any
 from mig_opt.gpu.model import GpuModel, Placement, Profile
 from mig_opt.method.options import Callbacks, RunOptions, run_options
 from mig_opt.method.registry import METHODS, get_method
-from mig_opt.method.result import Status, TrajectoryPoint, versions_with
+from mig_opt.method.result import RESOLUTION, Status, TrajectoryPoint, versions_with
 from mig_opt.rules import wrong_number
 from mig_opt.rules.decimals import as_decimal, as_fraction
 from mig_opt.validation import validate

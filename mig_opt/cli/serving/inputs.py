@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from mig_opt import Demand, Deployment, FleetState, Pool, ProfileTable, SloRule, get_gpu, read
+from mig_opt import Demand, Deployment, Pool, ProfileTable, SloRule, get_gpu
 from mig_opt.cli.checks import Checks, options_named, refuse
 from mig_opt.cli.inputs import STANDARD_INPUT, is_bundled, is_table, kind_of, piped, running_in_state
 from mig_opt.cli.options import ServicesOptions, TableOptions
 from mig_opt.errors import InputError, problems_of, raise_any
 from mig_opt.rules import wrong_integer
+
+if TYPE_CHECKING:
+    from mig_opt import FleetState
 
 _GPU = {"gpu": "--gpu"}  # the option that problems of that path are about
 
@@ -133,6 +137,7 @@ def read_deployment_for(demand: Demand | None, path: Path) -> Deployment:
 
 def read_running_and_state(path: Path, demand: Demand | None) -> tuple[Deployment, FleetState | None]:
     """Return what is running by a file, and the state in it if it is one; refuse instances that cannot coexist."""
+    from mig_opt import FleetState, read
     from mig_opt.validation.serving.deployments import deployment_problems
 
     state = read(FleetState, path) if kind_of(str(path)) == "state" else None

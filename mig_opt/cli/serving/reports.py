@@ -6,15 +6,18 @@ import itertools
 from collections import Counter
 from collections.abc import Sequence
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from mig_opt import Demand, Deployment, Segment, Service, get_gpu
 from mig_opt.cli.figures import MOST_ROWS, first_of, joined, rate, verdict
 from mig_opt.cli.screens import shortened
 from mig_opt.gpu.devices import gpu_name, gpu_names
 from mig_opt.method.report import Facts, Report, Table
-from mig_opt.serving.change_plan import ChangePlan, ChangeStep
 from mig_opt.texts import plural, seconds
-from mig_opt.validation import DeploymentValidation
+
+if TYPE_CHECKING:
+    from mig_opt.serving.change_plan import ChangePlan, ChangeStep
+    from mig_opt.validation import DeploymentValidation
 
 _WIDEST_RANGES = 12  # columns for the numbers of GPUs that are cut and filled alike
 _WIDEST_NAME = 20  # columns for the name of a service that shares a line with others

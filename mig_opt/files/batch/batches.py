@@ -6,7 +6,7 @@ from functools import partial
 
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.files.documents import shown
-from mig_opt.files.kinds import GPUS_OR_POOLS, OPERATIONS, POOL, FileKind, pools_document, with_gpus
+from mig_opt.files.kinds import GPUS_OR_POOLS, INSTANCE, OPERATIONS, POOL, FileKind, pools_document, with_gpus
 from mig_opt.files.tables import (
     Table,
     check_columns,
@@ -25,7 +25,6 @@ from mig_opt.gpu.model import GpuModel
 from mig_opt.gpu.pools import Pool
 
 TIMES = {"1": 4.0, "2": 2.5}
-INSTANCE = {"gpu": 0, "profile": "2g.10gb", "start": 0}
 _TASK = {"name": "lu", "times": TIMES}
 _KEYS = "gpu gpus pools tasks operations initial devices parallel_operations source spread"
 

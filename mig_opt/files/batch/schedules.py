@@ -9,8 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from mig_opt.batch.schedule import Operation, Run, Schedule, ScheduleResult
-from mig_opt.files.batch.batches import INSTANCE
-from mig_opt.files.kinds import FileKind, check_stated
+from mig_opt.files.kinds import INSTANCE, FileKind, check_stated
 from mig_opt.files.values import Findings, Raw, made
 from mig_opt.method.result import Result, TrajectoryPoint
 from mig_opt.rules.vocabulary import NullIs

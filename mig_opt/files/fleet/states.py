@@ -6,8 +6,7 @@ import dataclasses
 from functools import partial
 from typing import Any
 
-from mig_opt.files.batch.batches import INSTANCE
-from mig_opt.files.kinds import FileKind
+from mig_opt.files.kinds import INSTANCE, FileKind
 from mig_opt.files.tables import Table, check_columns, entries_of_rows, gpu_of_table, read_rows
 from mig_opt.files.values import Findings
 from mig_opt.fleet.migration_plan import DefragmentationResult

@@ -10,9 +10,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from mig_opt.errors import InputError, Problem, raise_any
-from mig_opt.files.batch.batches import INSTANCE
 from mig_opt.files.documents import file_path, read_text, shown
-from mig_opt.files.kinds import FileKind
+from mig_opt.files.kinds import INSTANCE, FileKind
 from mig_opt.files.tables import Table, check_columns, columns_of, entries_of_rows, gpu_of_table, read_rows
 from mig_opt.files.values import Findings, Raw, made
 from mig_opt.gpu.catalogue import GpuName, get_gpu
