@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, BinaryIO, TypeVar, cast
 
 from mig_opt import GpuModel, OperationCosts, get_gpu
 from mig_opt.cli.checks import file_named, options_named, refuse
@@ -44,14 +45,17 @@ _INSTANCES: Mapping[InstanceKind, tuple[str, str, str]] = {
 """For each kind of bundled instance: the words for it, its command, and the word in messages about unknown ones."""
 
 
-def piped(name: str) -> bytes | None:
-    """Return the content of standard input if ``name`` stands for it; it can be read only once."""
-    if name != STANDARD_INPUT:
-        return None
+def piped() -> bytes:
+    """Return the content of standard input."""
     try:
-        return sys.stdin.buffer.read()
+        return _content(sys.stdin.buffer)
     except OSError as error:
         refuse("", f"cannot be read: {refusal(error)}; name a file, or pipe one into the command", _PIPED)
+
+
+@functools.lru_cache(maxsize=1)  # a stream can be read only once
+def _content(stream: BinaryIO) -> bytes:
+    return stream.read()
 
 
 def texts_of(names: list[str]) -> list[str | Source]:
@@ -63,7 +67,7 @@ def texts_of(names: list[str]) -> list[str | Source]:
         return [*names]
     if len(names) > 1:
         refuse("SOURCE", "standard input stands alone; leave the files out")
-    return [Source(decoded(piped(STANDARD_INPUT) or b"", _PIPED), _PIPED)]
+    return [Source(decoded(piped(), _PIPED), _PIPED)]
 
 
 def is_table(name: str | Path) -> bool:
@@ -94,11 +98,10 @@ def is_bundled(name: str, kind: InstanceKind) -> bool:
     return False
 
 
-def load_batch(name: str, given: BatchOptions, document: bytes | None = None) -> Batch:
+def load_batch(name: str, given: BatchOptions) -> Batch:
     """Return the batch that BATCH and its options stand for.
 
-    Says on standard error when the GPU is another one than that of the times. ``document`` is the content of standard
-    input, if it has been read.
+    Says on standard error when the GPU is another one than that of the times.
     """
     from mig_opt.files.batch.batches import BATCH
     from mig_opt.files.documents import read_text
@@ -107,9 +110,9 @@ def load_batch(name: str, given: BatchOptions, document: bytes | None = None) ->
     cost_free = isinstance(given, CostOptions) and given.cost_free
     if given.costs is not None and cost_free:
         refuse("--costs", "and --cost-free exclude each other; give one of them")
-    batch, document_read = _loaded(BATCH, name, document, gpu=given.gpu)
+    batch, document = _loaded(BATCH, name, gpu=given.gpu)
     if given.gpu is not None and not is_table(name):
-        own = _own_gpu(document_read or read_text(name))
+        own = _own_gpu(document or read_text(name))
         if own not in (None, batch.kind_names):
             say(f"note: the times of {batch.name} are for {own} and taken as they are for {batch.kind_names}")
     if given.gpus is not None:
@@ -190,16 +193,13 @@ def load_state(name: str, gpu: str | None = None, gpus: int | None = None) -> Fl
     return _loaded(STATE, name, gpu=gpu, gpus=gpus)[0]
 
 
-def _loaded(
-    kind: FileKind[T], name: str, document: bytes | None = None, **gpus: str | int | None
-) -> tuple[T, str | bytes]:
+def _loaded(kind: FileKind[T], name: str, **gpus: str | int | None) -> tuple[T, str | bytes]:
     """Return what a file, standard input or a bundled instance holds, for other GPUs if they are given.
 
-    Beside it is the document that was read, empty for a file. That of standard input may have been read.
+    Beside it is the document that was read, empty for a file.
     """
     if name == STANDARD_INPUT:
-        document = document or piped(name) or b""
-        return kind.from_json(document, name=_PIPED, source=_PIPED, **gpus), document
+        return kind.from_json(piped(), name=_PIPED, source=_PIPED, **gpus), piped()
     if is_bundled(name, cast("InstanceKind", kind.name)):
         from mig_opt.instances.bundled import load
 
@@ -243,13 +243,11 @@ def started(batch: Batch, state: FleetState, busy_until: float | None, source: s
         return batch.replace(**changes, initial=initial)
 
 
-def kind_of(name: str, document: bytes | None = None) -> str | None:
+def kind_of(name: str) -> str | None:
     """Return the kind of file that an argument names, None if that cannot be told."""
     from mig_opt.files.documents import read_text
     from mig_opt.files.recognition import document_kind
 
-    if document is not None:
-        return document_kind(document)
     if not os.access(name, os.F_OK):
         from mig_opt.instances.bundled import FILE_KINDS, instance_names
 

@@ -20,7 +20,7 @@ from mig_opt.cli.answers import (
 )
 from mig_opt.cli.errors import say
 from mig_opt.cli.inputs import parsed_devices
-from mig_opt.cli.problems import Given, given_problem, given_services
+from mig_opt.cli.problems import SERVICES, Given, given_problem
 from mig_opt.method.report import Points, Report, data_of
 
 
@@ -47,7 +47,7 @@ def services_bound(services: options.ServicesArgument, *, given: options.Service
     mig-opt services bound parvagpu-s3
     mig-opt services bound services.json --slo-share 0.4
     """
-    return _bounded(given_services(services, given))
+    return _bounded(Given(SERVICES, services, given))
 
 
 def _bounded(given: Given) -> Answer:
@@ -97,7 +97,7 @@ def services_validate(
     --------
     mig-opt services validate services.json fleet.json
     """
-    return _validated(call, given_services(services, given), deployment, tolerance)
+    return _validated(call, Given(SERVICES, services, given), deployment, tolerance)
 
 
 def _validated(call: Call, given: Given, path: Path, tolerance: float | None, output: Path | None = None) -> Answer:
@@ -149,7 +149,7 @@ def services_plot(
     --------
     mig-opt services plot services.json fleet.json fleet.svg
     """
-    return _drawn(call, given_services(services, given), deployment, out)
+    return _drawn(call, Given(SERVICES, services, given), deployment, out)
 
 
 def _drawn(call: Call, given: Given, path: Path, out: Path, **more: float) -> Product:
@@ -202,7 +202,7 @@ def services_script(
     --------
     mig-opt services script services.json fleet.json fleet.sh
     """
-    return _scripted(call, given_services(services, given), deployment, out, devices)
+    return _scripted(call, Given(SERVICES, services, given), deployment, out, devices)
 
 
 def _scripted(call: Call, given: Given, path: Path, out: Path, devices: str | None) -> Product:

@@ -14,7 +14,7 @@ from mig_opt.cli.answers import Call
 from mig_opt.cli.batch.reports import batch_facts, unplaceable, validation_facts
 from mig_opt.cli.checks import refuse
 from mig_opt.cli.figures import bounds_table
-from mig_opt.cli.inputs import kind_of, load_batch, piped
+from mig_opt.cli.inputs import STANDARD_INPUT, kind_of, load_batch, piped
 from mig_opt.cli.serving.inputs import check_deployment_names, load_services, read_deployment_for
 from mig_opt.cli.serving.reports import demand_facts, services_table
 from mig_opt.cli.serving.reports import validation_facts as deployment_facts
@@ -46,22 +46,19 @@ class ProblemKind:
 
 
 class Given:
-    """A problem and a plan for it in files, as far as they were read and validated.
-
-    ``document`` is the content of standard input, if the argument that names the problem stands for it.
-    """
+    """A problem and a plan for it in files, as far as they were read and validated."""
 
     problem: Any = None
     plan: Any = None
     found: Any = None
     measured = False  # true if the plan is an execution, and the times of the problem are those that were measured
 
-    def __init__(self, kind: ProblemKind, argument: str, given: Any, document: bytes | None) -> None:
-        self.kind, self.argument, self.given, self.document = kind, argument, given, document
+    def __init__(self, kind: ProblemKind, argument: str, given: Any) -> None:
+        self.kind, self.argument, self.given = kind, argument, given
 
     def load(self) -> Any:
         """Return the problem."""
-        return self.kind.load(self.argument, self.given, self.document)
+        return self.kind.load(self.argument, self.given)
 
     def read(self, call: Call, path: Path) -> None:
         """Read the problem and the plan; what is wrong is noted."""
@@ -81,8 +78,9 @@ def given_problem(argument: str, plan: Path | None, given: options.ProblemOption
     The kind of the file that ``argument`` names decides, if it can be told; else that of the plan, or options that are
     for one kind alone, as ``for_batches`` are. Options of another kind are refused.
     """
-    document = piped(argument)
-    name = kind_of(argument, document)
+    from mig_opt.files.recognition import document_kind
+
+    name = document_kind(piped()) if argument == STANDARD_INPUT else kind_of(argument)
     named = [field.name for field in dataclasses.fields(given) if getattr(given, field.name) not in (field.default, [])]
     fields = {kind.name: {field.name for field in dataclasses.fields(kind.options)} - {"gpu"} for kind in _KINDS}
     own = {kind: [f"--{name.replace('_', '-')}" for name in named if name in names] for kind, names in fields.items()}
@@ -99,12 +97,7 @@ def given_problem(argument: str, plan: Path | None, given: options.ProblemOption
             for option in own[kind.name]
         )
     values = (getattr(given, field.name) for field in dataclasses.fields(chosen.options))
-    return Given(chosen, argument, chosen.options(*values), document)
-
-
-def given_services(services: str, given: options.ServicesOptions) -> Given:
-    """Return the services that a command works on."""
-    return Given(SERVICES, services, given, piped(services))
+    return Given(chosen, argument, chosen.options(*values))
 
 
 # Batches

@@ -14,7 +14,7 @@ from mig_opt.cli import options
 from mig_opt.cli.answers import ANSWER_IS_NO, Call, File, Product, word_of
 from mig_opt.cli.checks import file_named, options_named
 from mig_opt.cli.inputs import parsed_devices
-from mig_opt.cli.problems import given_services
+from mig_opt.cli.problems import SERVICES, Given
 from mig_opt.cli.serving.deploy import CHANGE_TIME_LIMIT
 from mig_opt.cli.serving.inputs import read_running_and_state
 from mig_opt.errors import nearest
@@ -78,7 +78,7 @@ def services_export(
     call.require(
         form != "slurm" or running is not None, "--from", "is needed for --format slurm: a state with its nodes"
     )
-    problem = given_services(services, given)
+    problem = Given(SERVICES, services, given)
     problem.read(call, deployment)
     batching = call.attempt(Batching, 0.0 if patience is None else patience, delay=delay)
     names = call.attempt(parsed_devices, devices, None)

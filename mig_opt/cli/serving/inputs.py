@@ -20,11 +20,8 @@ if TYPE_CHECKING:
 _GPU = {"gpu": "--gpu"}  # the option that problems of that path are about
 
 
-def load_services(name: str, options: TableOptions, document: bytes | None = None) -> Demand:
-    """Return the demand that SERVICES and its options stand for; all that is wrong about them is refused at once.
-
-    ``document`` is the content of standard input, if it has been read.
-    """
+def load_services(name: str, options: TableOptions) -> Demand:
+    """Return the demand that SERVICES and its options stand for; all that is wrong about them is refused at once."""
     checks = Checks()
     if options.gpu is not None:
         checks.attempt(get_gpu, options.gpu)
@@ -33,7 +30,7 @@ def load_services(name: str, options: TableOptions, document: bytes | None = Non
     wrong_share = () if rule.slo_share is None else problems_of(SloRule, rule.slo_share)
     few = () if rule.max_processes is None else wrong_integer("max_processes", rule.max_processes, 1, 2**31 - 1)
     checks.note([*wrong_share, *few])
-    source = checks.attempt(_source, name, document)
+    source = checks.attempt(_source, name)
     if source is None or wrong_gpu:
         checks.finish()
     tables = checks.attempt(_read_tables, options.profiles or (), options.gpu or _own_gpu(source, name)) or []
@@ -71,13 +68,13 @@ def _read_tables(paths: Sequence[Path], gpu: str | None) -> list[ProfileTable]:
     return [table for table, _ in tables.values()]
 
 
-def _source(name: str, document: bytes | None) -> Demand | Path | str | bytes:
+def _source(name: str) -> Demand | Path | str | bytes:
     """Return the origin of services: a bundled demand, a CSV file, or a JSON document."""
     from mig_opt.files.documents import read_text
     from mig_opt.instances.bundled import load
 
     if name == STANDARD_INPUT:
-        return document or piped(name) or b""
+        return piped()
     if is_bundled(name, "demand"):
         bundled = load(name)
         assert isinstance(bundled, Demand)
