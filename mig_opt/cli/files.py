@@ -9,7 +9,7 @@ from typing import Annotated
 
 from mig_opt.cli import completion, options
 from mig_opt.cli.answers import File, Product
-from mig_opt.cli.checks import options_named, refuse
+from mig_opt.cli.checks import refuse
 from mig_opt.cli.inputs import STANDARD_INPUT
 from mig_opt.files import KINDS
 
@@ -40,13 +40,12 @@ def init(
     from mig_opt.files.templates import TEMPLATES, template
 
     path = Path(f"{kind}.{TEMPLATES[kind][0]}" if kind in TEMPLATES and file is None else file or "")
-    with options_named({"kind": "KIND", "file": "FILE"}):
-        text = template(kind, "" if file is None or file == STANDARD_INPUT else path.suffix[1:].lower())
-        if file == STANDARD_INPUT:
-            return Product(text=text)
-        if not force and path.exists():
-            refuse("", "exists already; name another file, or replace it with --force", path)
-        check_writable(path)
+    text = template(kind, "" if file is None or file == STANDARD_INPUT else path.suffix[1:].lower())
+    if file == STANDARD_INPUT:
+        return Product(text=text)
+    if not force and path.exists():
+        refuse("", "exists already; name another file, or replace it with --force", path)
+    check_writable(path)
     # The commands in the comments name the file as it is called.
     form = path.suffix[1:].lower() or TEMPLATES[kind][0]
     text = re.sub(rf"(?<= ){kind}\.{form}\b", lambda _: shlex.quote(str(path)), text)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mig_opt import InputError, Problem, Simulation, Trace, simulate
-from mig_opt.cli.checks import Checks, options_named, refuse
+from mig_opt.cli.checks import Checks, refuse
 from mig_opt.errors import raise_any
 from mig_opt.method.registry import get_policy
 from mig_opt.simulation.fleet.options import option_problems, policy_options, read_option
@@ -71,8 +71,7 @@ def read_policies(text: str, checks: Checks) -> list[PolicyChoice]:
 
 def _read(text: str) -> PolicyChoice:
     name, *settings = (part.strip() for part in text.split(":"))
-    with options_named({"policy": _OPTION}):
-        entry = get_policy(name)
+    entry = get_policy(name)
     problems: list[Problem] = []
     options: dict[str, Any] = {}
     seen: set[str] = set()

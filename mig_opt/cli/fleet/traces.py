@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mig_opt.gpu.pools import Pool
 
 
-def trace_families(name: options.ListedArgument = None) -> Answer:
+def trace_families(family: options.ListedArgument = None) -> Answer:
     """List the families of traces, or all about one of them.
 
     Examples
@@ -36,17 +36,15 @@ def trace_families(name: options.ListedArgument = None) -> Answer:
     from mig_opt.instances.fleet.registry import get_trace_family
     from mig_opt.instances.fleet.registry import trace_families as known_families
 
-    with options_named({"family": "NAME"}):
-        found = known_families() if name is None else (get_trace_family(name),)
-    data = [data_of(family, "name", "description", "source", "gpus", "parameters", "assumptions") for family in found]
-    if name is None:
+    found = known_families() if family is None else (get_trace_family(family),)
+    data = [data_of(one, "name", "description", "source", "gpus", "parameters", "assumptions") for one in found]
+    if family is None:
         table = Table(["family", ">GPUs", "~what"], [[f.name, str(f.gpus), f.description] for f in found])
         return Answer(Report(parts=[table], data={"families": data}))
-    (family,) = found
-    facts = [("family", family.name), ("what", family.description), ("source", family.source)]
-    facts.append(("GPUs", str(family.gpus)))
-    rows = [[parameter.name, str(parameter.default), parameter.description] for parameter in family.parameters]
-    parts: list[Part] = [Table(["parameter", ">default", "~what"], rows), Points(family.assumptions, "Assumed:")]
+    (one,) = found
+    facts = [("family", one.name), ("what", one.description), ("source", one.source), ("GPUs", str(one.gpus))]
+    rows = [[parameter.name, str(parameter.default), parameter.description] for parameter in one.parameters]
+    parts: list[Part] = [Table(["parameter", ">default", "~what"], rows), Points(one.assumptions, "Assumed:")]
     return Answer(Report(facts, parts, data=data[0]))
 
 

@@ -12,7 +12,7 @@ from typer import Option
 from mig_opt import export
 from mig_opt.cli import options
 from mig_opt.cli.answers import ANSWER_IS_NO, Call, File, Product, word_of
-from mig_opt.cli.checks import file_named, options_named
+from mig_opt.cli.checks import file_named
 from mig_opt.cli.inputs import parsed_devices
 from mig_opt.cli.problems import SERVICES, Given
 from mig_opt.cli.serving.deploy import CHANGE_TIME_LIMIT
@@ -98,7 +98,7 @@ def services_export(
     elif old is not None:
         more["change"] = plan_change(old, problem.plan, demand=problem.problem, time_limit=CHANGE_TIME_LIMIT).plan
     where = file_named(running) if form == "slurm" else contextlib.nullcontext()  # what runs lacks nodes
-    with where, options_named({"port": "--port", "devices": "--devices", "image": "--image"}):
+    with where:
         files = _files(form, problem.plan, problem.problem, more)
     first = word_of(folder / next(iter(files), ""))
     usage = {
