@@ -7,7 +7,6 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
-from typing import Any
 
 from bench.batch.exact_plan import GIB, SECTIONS, Group, exact_methods, overrun, plan
 from bench.batch.runs import PACKAGES, PYJOBSHOP, Row, Run, contradictions, fingerprint, perform
@@ -201,8 +200,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         def told(row: Row) -> None:
             tell(f"{next(numbers)}/{len(missing)} {_progress(row.run, row.outcome)}")
 
-        prints: Any = {"fingerprints": lambda _: current, "now": lambda _: fingerprint()}
-        run_missing(missing, perform, records, told=told, **prints)
+        run_missing(missing, perform, records, sources=fingerprint, told=told)
     # The tables show all that is known of this cut, not just what was asked for now.
     every = plan(options, ()).items()
     sections = {name: groups for name, groups in every if any(_rows(group, find) for group in groups)}

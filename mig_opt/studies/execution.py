@@ -36,8 +36,7 @@ def run_missing(
     perform: Callable[[R], Outcome],
     records: Records[R] | None = None,
     *,
-    fingerprints: Callable[[R], str] | None = None,
-    now: Callable[[R], str] | None = None,
+    sources: Callable[[], str] = lambda: "",
     jobs: int | None = None,
     scheduler: str | None = None,
     told: Callable[[Row[R]], None],
@@ -46,28 +45,27 @@ def run_missing(
 
     ``perform`` does one, and an exception becomes a row; with ``jobs`` or ``scheduler``, which are those of
     :func:`mig_opt.studies.run_study`, it is a function that other processes can import. Without ``records`` rows are
-    only told. ``fingerprints`` returns the fingerprint of what a run depends on at the start of the study, and ``now``
-    the same as it is now; it must not have changed.
+    only told. ``sources`` returns the fingerprint of what the runs depend on, which must stay what it is at the start.
 
     Raises
     ------
     KeyboardInterrupt
         After Ctrl-C; the rows until then are written, the runs that it cut short are not.
     SourcesChangedError
-        If a fingerprint is not what it was at the start.
+        If the fingerprint is not what it was at the start.
     InputError
         If the scheduler cannot be reached, or its workers have other sources or versions.
     """
+    at_start = sources()
     with contextlib.closing(_answers(runs, perform, jobs, scheduler)) as answers:
         for index, answered in answers:
             run = runs[index]
             if answered is None:
                 raise KeyboardInterrupt
-            current = fingerprints(run) if fingerprints else ""
-            if now and now(run) != current:
+            if sources() != at_start:
                 raise SourcesChangedError("the sources have changed since the start: a run is of neither; start again")
             _LOG.info("%s: %s, %.3f s %s", run.label, answered[0].status, answered[0].seconds, answered[0].error)
-            told(records.add(run, *answered, current) if records else Row(run, *answered, current))
+            told(records.add(run, *answered, at_start) if records else Row(run, *answered, at_start))
 
 
 def _answers(

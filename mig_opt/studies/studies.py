@@ -152,8 +152,9 @@ def run_study(
     missing = _known(runs, records, current, retry=retry).missing
     progress = progress or StudyProgress()
     progress.on_start(missing, len(runs) - len(missing))
-    prints: Any = {"fingerprints": lambda _: current, "now": lambda _: fingerprint()}
-    run_missing(missing, StudyRun.perform, records, jobs=jobs, scheduler=scheduler, told=progress.on_row, **prints)
+    run_missing(
+        missing, StudyRun.perform, records, sources=fingerprint, jobs=jobs, scheduler=scheduler, told=progress.on_row
+    )
     return _known(runs, records, current)
 
 

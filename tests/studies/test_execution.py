@@ -22,8 +22,7 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def done(to_do: list[Job], records: Records[Job] | None = None, **options: Any) -> list[Row[Job]]:
     """The rows of some runs, in the order of the runs."""
     rows: list[Row[Job]] = []
-    options = {"fingerprints": lambda job: "f", "now": lambda job: "f", "told": rows.append, **options}
-    run_missing(to_do, perform, records, **options)
+    run_missing(to_do, perform, records, **{"told": rows.append, **options})
     return sorted(rows, key=lambda row: row.run.number)
 
 
@@ -121,7 +120,7 @@ def test_ctrl_c_ends_a_study_and_is_no_row(jobs):
 def test_sources_that_change_end_a_study():
     records: Records[Job] = Records(None, Job.read)
     with pytest.raises(SourcesChangedError, match="sources have changed"):
-        done(numbered("end"), records, now=lambda job: "g")
+        done(numbered("end"), records, sources=iter("fg").__next__)
     assert records.find(Job(0, "end"), "f") is None
 
 

@@ -94,7 +94,7 @@ def test_the_table_says_that_rows_are_foreign(study, tmp_path, monkeypatch):
 
 
 def test_sources_that_change_on_the_way_end_the_study(study, monkeypatch):
-    prints = iter(["one", "two"])
+    prints = iter(["one", "one", "two"])
     monkeypatch.setattr(exact, "fingerprint", lambda: next(prints))
     main = partial(study, "--only", "small", "--sizes", "6")
     main.__module__ = "__main__"
