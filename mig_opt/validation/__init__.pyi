@@ -1,32 +1,16 @@
-from .batch.schedules import Validation, validate
-from .fleet.migrations import MigrationValidation, validate_migrations
-from .serving.changes import ChangeValidation, validate_change
-from .serving.days import DayValidation, validate_day
-from .serving.deployments import DeploymentValidation, validate_deployment
-from .violations import (
-    ChangeViolationCode,
-    DayViolationCode,
-    DeploymentViolationCode,
-    MigrationViolationCode,
-    Violation,
-    ViolationCode,
-)
-
-__all__ = [
-    "ChangeValidation",
-    "ChangeViolationCode",
-    "DayValidation",
-    "DayViolationCode",
-    "DeploymentValidation",
-    "DeploymentViolationCode",
-    "MigrationValidation",
-    "MigrationViolationCode",
-    "Validation",
-    "Violation",
-    "ViolationCode",
-    "validate",
-    "validate_change",
-    "validate_day",
-    "validate_deployment",
-    "validate_migrations",
-]
+from .batch.schedules import Validation as Validation
+from .batch.schedules import validate as validate
+from .fleet.migrations import MigrationValidation as MigrationValidation
+from .fleet.migrations import validate_migrations as validate_migrations
+from .serving.changes import ChangeValidation as ChangeValidation
+from .serving.changes import validate_change as validate_change
+from .serving.days import DayValidation as DayValidation
+from .serving.days import validate_day as validate_day
+from .serving.deployments import DeploymentValidation as DeploymentValidation
+from .serving.deployments import validate_deployment as validate_deployment
+from .violations import ChangeViolationCode as ChangeViolationCode
+from .violations import DayViolationCode as DayViolationCode
+from .violations import DeploymentViolationCode as DeploymentViolationCode
+from .violations import MigrationViolationCode as MigrationViolationCode
+from .violations import Violation as Violation
+from .violations import ViolationCode as ViolationCode

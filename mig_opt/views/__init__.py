@@ -10,26 +10,10 @@ a :class:`~mig_opt.views.scene.Scene`, from which images (matplotlib) and pages 
 matplotlib is optional (``pip install "mig-opt[plot]"``) and imported on the first use. Only its object-oriented
 interface is used: no display is needed, and figures of the caller are left alone. So is bokeh (``mig-opt[html]``),
 which writes the pages; a browser draws them.
+
+The names stand in ``__init__.pyi``; each is imported when it is first used.
 """
 
-from __future__ import annotations
+import lazy_loader
 
-from mig_opt.views.batch.schedules import execution_scene, schedule_scene
-from mig_opt.views.batch.tasks import batch_scene
-from mig_opt.views.fleet.simulations import simulation_scene
-from mig_opt.views.pictures import check_plot_path, plot
-from mig_opt.views.serving.days import day_scene
-from mig_opt.views.serving.deployments import deployment_scene
-from mig_opt.views.serving.latencies import latency_scene
-
-__all__ = [
-    "batch_scene",
-    "check_plot_path",
-    "day_scene",
-    "deployment_scene",
-    "execution_scene",
-    "latency_scene",
-    "plot",
-    "schedule_scene",
-    "simulation_scene",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

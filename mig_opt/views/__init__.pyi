@@ -1,0 +1,9 @@
+from .batch.schedules import execution_scene as execution_scene
+from .batch.schedules import schedule_scene as schedule_scene
+from .batch.tasks import batch_scene as batch_scene
+from .fleet.simulations import simulation_scene as simulation_scene
+from .pictures import check_plot_path as check_plot_path
+from .pictures import plot as plot
+from .serving.days import day_scene as day_scene
+from .serving.deployments import deployment_scene as deployment_scene
+from .serving.latencies import latency_scene as latency_scene
