@@ -3,8 +3,6 @@
 ``import mig_opt.environments`` registers ``mig_opt/Batch-v0`` and ``mig_opt/Fleet-v0``; it needs the extra ``rl``.
 """
 
-from __future__ import annotations
-
 try:
     import gymnasium
 except ModuleNotFoundError:

@@ -1,7 +1,5 @@
 """The public names of :mod:`mig_opt.simulation`."""
 
-from __future__ import annotations
-
 from mig_opt.fleet.admission import Acceptance
 from mig_opt.fleet.job import Job
 from mig_opt.fleet.log import Log, LoggedRun, RunOutcome

@@ -4,8 +4,6 @@
 results, and :func:`compare` runs some methods on some batches without any file.
 """
 
-from __future__ import annotations
-
 from mig_opt.method.study import (
     BatchFromFile,
     BundledBatch,

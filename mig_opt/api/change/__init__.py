@@ -1,7 +1,5 @@
 """From a running deployment to a new one: which GPU becomes which, and in which order instances come and go."""
 
-from __future__ import annotations
-
 from mig_opt.api.change.alignment import align
 from mig_opt.api.change.plans import plan_change
 
