@@ -15,6 +15,7 @@ from mig_opt.rules import wrong_type
 from mig_opt.rules.vocabulary import OfType, Rule, other_type
 
 
+@cache
 def _data(name: str) -> Any:
     return json.loads(resources.files("mig_opt.gpu").joinpath(name).read_text(encoding="utf-8"))
 
@@ -22,19 +23,24 @@ def _data(name: str) -> Any:
 @cache
 def catalogue() -> tuple[GpuModel, ...]:
     """Return every GPU that the package knows."""
+    return tuple(_model(entry["name"]) for entry in _data("gpus.json")["gpus"])
+
+
+@cache
+def _model(name: str) -> GpuModel:
+    """Return one of them; it is made when it is first asked for, since its checks take a while."""
     data = _data("gpus.json")
-    costs, models = {}, []
-    for name, entry in data["operation_costs"].items():
-        create, destroy = ({int(size): known for size, known in entry[kind].items()} for kind in ("create", "destroy"))
-        costs[name] = OperationCosts(create, destroy, entry["source"])
-    for entry in data["gpus"]:
-        profiles = tuple(
-            Profile(**{**profile, "starts": tuple(profile["starts"]), "attributes": tuple(profile["attributes"])})
-            for profile in entry["profiles"]
-        )
-        known = costs.get(entry["operation_costs"]) or assumed_costs(profiles, entry["name"], costs["H100"])
-        models.append(GpuModel(**{**entry, "profiles": profiles, "operation_costs": known}))
-    return tuple(models)
+    entry = next(entry for entry in data["gpus"] if entry["name"] == name)
+    profiles = tuple(
+        Profile(**{**profile, "starts": tuple(profile["starts"]), "attributes": tuple(profile["attributes"])})
+        for profile in entry["profiles"]
+    )
+    if table := data["operation_costs"].get(entry["operation_costs"]):
+        create, destroy = ({int(size): known for size, known in table[kind].items()} for kind in ("create", "destroy"))
+        costs = OperationCosts(create, destroy, table["source"])
+    else:
+        costs = assumed_costs(profiles, name)
+    return GpuModel(**{**entry, "profiles": profiles, "operation_costs": costs})
 
 
 def gpu_noting(gpu: str | GpuModel, problems: list[Problem]) -> GpuModel | None:
@@ -48,7 +54,7 @@ def gpu_noting(gpu: str | GpuModel, problems: list[Problem]) -> GpuModel | None:
         return None
 
 
-def assumed_costs(profiles: Iterable[Profile], gpu: str, costs: OperationCosts | None = None) -> OperationCosts:
+def assumed_costs(profiles: Iterable[Profile], gpu: str) -> OperationCosts:
     """Return operation costs for a GPU that nobody has measured: those of an H100, marked as assumed.
 
     Of a size that an H100 does not have, those of the next larger one or the last.
@@ -59,7 +65,7 @@ def assumed_costs(profiles: Iterable[Profile], gpu: str, costs: OperationCosts |
     >>> costs.create[1], costs.assumed, costs.source.partition("; ")[2]
     (0.16, True, 'assumed for H400, which nobody has measured')
     """
-    costs = costs or get_gpu("H100").operation_costs
+    costs = get_gpu("H100").operation_costs
     nearest_to = {
         profile.compute_slices: min(
             (size for size in costs.create if size >= profile.compute_slices), default=max(costs.create)
@@ -76,13 +82,15 @@ def assumed_costs(profiles: Iterable[Profile], gpu: str, costs: OperationCosts |
 
 
 @cache
-def _names() -> dict[str, GpuModel]:
-    return {name.casefold(): model for model in catalogue() for name in (model.name, *model.aliases)}
+def _names() -> dict[str, str]:
+    gpus = _data("gpus.json")["gpus"]
+    return {name.casefold(): entry["name"] for entry in gpus for name in (entry["name"], *entry["aliases"])}
 
 
 def known_gpu(name: str) -> GpuModel | None:
     """Return the GPU of that name or alias, of the catalogue or read in this program; None if there is none."""
-    found = _names().get(name.casefold()) or KNOWN.get(name.casefold())
+    own = _names().get(name.casefold())
+    found = _model(own) if own else KNOWN.get(name.casefold())
     if found is None and name.casefold().endswith(WITHOUT_MIG.casefold()):
         whole = known_gpu(name[: -len(WITHOUT_MIG)])
         return whole and without_mig(whole)
