@@ -279,7 +279,9 @@ def items(documents: Iterable[Document], findings: Findings) -> Iterator[Part]:
 
 
 def _flat(part: Part) -> Iterator[Part]:
-    if part.find("items") is not None:
+    if str(part.value.get("schema")).startswith("mig-opt/state/"):
+        part.wrong("is a state already; give it as it is: mig-opt defragment FILE, or --from FILE of other commands")
+    elif part.find("items") is not None:
         listed = part.text("kind")
         for item in part.entries("items"):
             if not item.find("kind") and listed.endswith("List") and listed != "List":
