@@ -13,7 +13,7 @@ from pathlib import PurePath
 
 from mig_opt.api.deploy.drift import Observed
 from mig_opt.errors import InputError, Problem, nearest
-from mig_opt.files.documents import decoded, read_text, shown
+from mig_opt.files.documents import read_text, shown
 from mig_opt.files.values import Findings
 from mig_opt.serving.demand import Demand
 from mig_opt.texts import number_in
@@ -80,9 +80,9 @@ def observe_services(demand: Demand, sources: Sequence[str], seconds: float | No
         place = "" if findings.source else source
         counts = _counted(readings, place, findings)
         if not counts:
-            findings.add(place, "has no counters of Triton (nv_inference_...) or vLLM (vllm:...)")
+            findings.add(place, f"has no counters of Triton (nv_inference_...) or vLLM (vllm:...){_advice(source)}")
         for model, sums in counts.items():
-            lasted = sums.pop("seconds", seconds)
+            lasted = sums.pop("seconds", _MEANWHILE if seconds is None and _is_url(source) else seconds)
             if lasted is None:
                 findings.add("seconds", "how long was counted? Give it (command line: --seconds S), or URLs of servers")
             for service in _service_of(demand, model, source, place, findings):
@@ -96,7 +96,7 @@ def observe_services(demand: Demand, sources: Sequence[str], seconds: float | No
 
 def _read(sources: Sequence[str], seconds: float, findings: Findings) -> dict[str, list[tuple[str, float | None]]]:
     """Return the texts of sources: of a file one, of a URL two with the moments at which they were told."""
-    urls = [source for source in sources if source.startswith(("http://", "https://"))]
+    urls = [*filter(_is_url, sources)]
     readings: dict[str, list[tuple[str, float | None]]] = {source: [] for source in sources}
     for turn, asked in enumerate([[*readings], urls] if urls else [[*readings]]):
         time.sleep(turn * seconds)
@@ -117,15 +117,26 @@ def _told_by(url: str) -> str:
             text: bytes = answer.read()
     except (OSError, ValueError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", None) or shown(str(error))
-        raise InputError([Problem("", f"does not answer: {reason}")]) from None
-    return decoded(text, url)
+        raise InputError([Problem("", f"does not answer: {reason}{_advice(url)}")]) from None
+    return text.decode(errors="replace")
+
+
+def _is_url(source: str) -> bool:
+    return source.startswith(("http://", "https://"))
+
+
+def _advice(source: str) -> str:
+    """Return words on a URL that tells nothing; none for a file."""
+    return "; give the URL of a server that runs, such as http://HOST:8002/metrics" if _is_url(source) else ""
 
 
 def _counted(readings: list[tuple[str, float | None]], place: str, findings: Findings) -> dict[str, _Sums]:
     """Return for each model what its counters have grown by, and their seconds if these are known.
 
-    What is no sample is noted.
+    What is no sample is noted, unless the texts are of something else altogether.
     """
+    if not any(counter in text for text, _ in readings for counter in _COUNTERS):
+        return {}
     values: dict[tuple[str, str], list[tuple[float, float | None]]] = defaultdict(list)
     for text, moment in readings:
         for line, words in enumerate(text.splitlines(), 1):
@@ -161,8 +172,8 @@ def _service_of(demand: Demand, model: str, source: str, place: str, findings: F
         # Of chat and chat-large, chat-large-0-1g.10gb-0-8x1 is a server of the second.
         names = sorted(filter(PurePath(source).name.startswith, names), key=len)[-1:] or names
     if len(names) > 1:
-        message = f"several services have the model {model!r} ({', '.join(names)}); call the file after its service"
-        findings.add(place, message)
+        message = f"several services have the model {model!r} ({', '.join(names)})"
+        findings.add(place, f"{message}; give a file that is called after its service")
     elif not names:
         known = [name for service in demand.services for name in (service.name, service.model)]
         findings.add(place, f"no service has the model {model!r}; {nearest(model, known)}")

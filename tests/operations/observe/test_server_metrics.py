@@ -132,14 +132,14 @@ def test_services_with_one_model_are_told_by_the_names_of_files(tmp_path):
         file.write_text(triton("bert", 10, 5))
     assert [*observe_services(demand, [str(named)], 1)] == ["vision"]
     assert complaints(observe_services, demand, [str(other)], 1) == [
-        "several services have the model 'bert' (chat, vision); call the file after its service"
+        "several services have the model 'bert' (chat, vision); give a file that is called after its service"
     ]
 
 
 def test_all_that_is_wrong_is_told(tmp_path):
     (tmp_path / "a.txt").write_text(triton("bert", 10, 5) + 'x{y="z} 1\nnv_inference_count{model="bert"} many\nword\n')
     (tmp_path / "b.txt").write_text(triton("gpt", 10, 5))
-    (tmp_path / "c.txt").write_text("# nothing\nup 1\n")
+    (tmp_path / "c.txt").write_text("# nothing\nup 1\nno sample\n")
     files = [str(tmp_path / f"{name}.txt") for name in "abc"]
     assert complaints(observe_services, DEMAND, files) == [
         f'{files[0]}, line 13: must be a sample such as name{{label="value"}} 12.5, is "x{{y=\\"z}} 1"',
@@ -153,14 +153,15 @@ def test_all_that_is_wrong_is_told(tmp_path):
 
 @pytest.fixture
 def url():
-    """A server whose counters grow by 27 requests each time that it is asked."""
+    """A server whose counters grow by 27 requests each time that it is asked; its other pages are no metrics."""
     asked = itertools.count(1)
 
     class Counters(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(200)
             self.end_headers()
-            self.wfile.write(triton("bert", 27 * next(asked), 42_000).encode())
+            told = triton("bert", 27 * next(asked), 42_000).encode()
+            self.wfile.write(told if self.path == "/metrics" else b"<p>\n\xff")
 
         def log_message(self, *_: object) -> None:
             """Say nothing."""
@@ -189,7 +190,10 @@ def test_all_that_do_not_answer_are_told(url, tmp_path):
         told = complaints(observe_services, DEMAND, [*dead, url, str(tmp_path / "none")], 0)
         speaker.join()
     assert sorted(text.partition(": ")[0] for text in told) == sorted([*dead, str(tmp_path / "none")])
-    assert sum(": does not answer: " in text for text in told) == len(dead)
+    advice = "; give the URL of a server that runs, such as http://HOST:8002/metrics"
+    assert sum(": does not answer: " in text and text.endswith(advice) for text in told) == len(dead)
+    no_metrics = f"has no counters of Triton (nv_inference_...) or vLLM (vllm:...){advice}"
+    assert complaints(observe_services, DEMAND, [url.replace("metrics", "page")], 0) == [no_metrics]
 
 
 def test_the_command_asks_how_long_was_counted_and_refuses_options_of_simulations(run, tmp_path, deployment):
