@@ -270,10 +270,12 @@ def running_in_state(demand: Demand | None, state: FleetState, path: Path) -> De
         return deployment_in(state, demand)
 
 
-def idle_as_free(state: FleetState) -> str:
-    """Return a remark on the idle instances of a state."""
+def idle_as_free(state: FleetState | None) -> list[str]:
+    """Return a remark on the idle instances of a state, if it has any."""
+    if state is None or not state.idle:
+        return []
     idle = plural(len(state.idle), "idle instance of the state counts", "idle instances of the state count")
-    return f"{idle} as free slices: destroy what is in the way."
+    return [f"{idle} as free slices: destroy what is in the way."]
 
 
 def _check_gpus(gpu: str | None, gpus: int | None) -> None:

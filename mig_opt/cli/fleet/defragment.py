@@ -106,9 +106,7 @@ def defragment(
 
 def _left_to_do(state: FleetState, result: DefragmentationResult) -> list[str]:
     """Return remarks on what whoever carries out the plan has to see to."""
-    remarks = []
-    if state.idle and result.migrations is not None:
-        remarks.append(idle_as_free(state))
+    remarks = [] if result.migrations is None else idle_as_free(state)
     if state.manager in _OWNERS and result.migrations:
         remarks.append(f"{_OWNERS[state.manager]} owns the partitions: the steps say which pods (jobs) move where.")
     return remarks

@@ -211,8 +211,8 @@ def _what_runs(
     old = None
     if running is not None:
         old, state = read_running_and_state(running, demand)
-        if state is not None and state.idle:
-            say(f"note: {idle_as_free(state)}")
+        for remark in idle_as_free(state):
+            say(f"note: {remark}")
         check_deployment_names(export, old, running)
     if only is not None and demand is not None:
         with options_named({"running": f"--from {running}"}):
