@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from command_line import MODULE, Outcome, method_that
@@ -49,6 +50,12 @@ def test_ctrl_c_outside_of_the_method_is_one_line(run, batch_file, monkeypatch, 
         with monkeypatch.context() as patch:
             patch.setattr(target, interrupted)
             assert run("solve", batch_file, "--method", "far") == Outcome(130, "", "interrupted\n")
+
+
+def test_an_interrupted_explanation_states_no_bound_that_is_not_known(run, batch_file, monkeypatch):
+    monkeypatch.setattr("mig_opt.api.explain.explainer.solve", Mock(side_effect=KeyboardInterrupt))
+    told = run("explain", batch_file)
+    assert (told.code, "not known, interrupted" in told.out, "bound" in told.out) == (130, True, False)
 
 
 @pytest.mark.parametrize("error", ["KeyboardInterrupt", "RuntimeError from KeyboardInterrupt()"])

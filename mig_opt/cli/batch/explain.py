@@ -72,7 +72,7 @@ def _report(batch: Batch, found: Explanation, time_limit: float) -> Report:
         ("target", in_seconds(found.target)),
         ("answer", _answer(found)),
         ("best known", in_seconds(found.makespan)),
-        ("lower bound", in_seconds(found.lower_bound)),
+        ("lower bound", in_seconds(found.lower_bound or None)),
     ]
     parts: list[Part] = [
         Points(
