@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete
 from numpy.typing import NDArray
 
-from mig_opt.errors import InputError, Problem, nearest, raise_any
+from mig_opt.errors import InputError, Problem, nearest, problems_of, raise_any
 from mig_opt.gpu.model import GpuModel, Placement
 from mig_opt.instances.bundled import load
 from mig_opt.rules import wrong_class, wrong_integer, wrong_number, wrong_type
@@ -140,6 +140,8 @@ class MaskedEnv(gymnasium.Env[Observation, np.int64], Generic[_Instance]):
 
     def _found(self, given: _Instance | str | None, seed: int) -> _Instance:
         """Return what is given, the bundled instance of that name, or one that is drawn."""
+        if isinstance(given, str):
+            raise_any(Problem("instance", problem.message) for problem in problems_of(load, given))
         instance: Any = load(given) if isinstance(given, str) else self._draw(seed) if given is None else given
         if not isinstance(instance, self._kind):
             raise InputError([wrong_type("instance", instance, f"a {self._kind.__name__}, or the name of one")])
