@@ -19,7 +19,7 @@ from mig_opt.method.control import Control, call, run
 from mig_opt.method.options import RunKeywords, run_options
 from mig_opt.method.registry import AUTO, METHODS, Method, get_method, methods
 from mig_opt.method.result import Status
-from mig_opt.rules import wrong_type
+from mig_opt.rules import is_among, wrong_type
 from mig_opt.validation import ViolationCode, validate
 from mig_opt.validation.batch.schedules import violations_of_method
 
@@ -212,7 +212,7 @@ def _on_first_gpus(batch: Batch, schedule: Schedule) -> Schedule:
 
 def partition_problems(method: object, partition: object, batch: Batch | None) -> Iterator[Problem]:
     """Yield what is wrong with a partition for a method; without a batch, what does not depend on the batch."""
-    wanted = any(entry.name == method and "partition" in entry.options for entry in methods())
+    wanted = is_among(method, [entry.name for entry in methods() if "partition" in entry.options])
     if wanted and batch is not None and not batch.gpu:
         yield Problem("method", f"{method} is for one kind of GPU, and the batch has {batch.kind_names}; take another")
     elif wanted and batch is not None:

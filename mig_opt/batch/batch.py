@@ -33,6 +33,7 @@ from mig_opt.gpu.catalogue import Gpu
 from mig_opt.gpu.devices import Device, device_problems
 from mig_opt.gpu.model import (
     WITHOUT_MIG,
+    GivenCosts,
     GpuModel,
     OperationCosts,
     Placement,
@@ -214,7 +215,7 @@ class Batch(OnKinds, Shown):
     tasks: Annotated[tuple[Task, ...], NotEmpty("at least one task")]
     gpu: Gpu | None = None
     gpus: GpuCount = 1
-    operations: OperationCosts = OperationCosts({}, {})
+    operations: GivenCosts = OperationCosts({}, {})
     initial: tuple[LiveInstance, ...] = ()
     parallel_operations: bool = False
     name: str = dataclasses.field(default="", compare=False)

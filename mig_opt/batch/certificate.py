@@ -11,6 +11,7 @@ from dataclasses import astuple, dataclass, field, fields
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.schedule import Schedule
 from mig_opt.gpu.model import GpuModel
+from mig_opt.rules import Checked
 
 
 class Claim(enum.StrEnum):
@@ -25,7 +26,7 @@ class Claim(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class SliceLoad:
+class SliceLoad(Checked):
     """A bound from the weighted load of the memory slices.
 
     Attributes
@@ -41,7 +42,7 @@ class SliceLoad:
 
 
 @dataclass(frozen=True, slots=True)
-class CriticalTask:
+class CriticalTask(Checked):
     """A bound from the task whose shortest time is longest.
 
     Attributes
@@ -57,7 +58,7 @@ class CriticalTask:
 
 
 @dataclass(frozen=True, slots=True)
-class PricedWork:
+class PricedWork(Checked):
     """A bound from prices of the tasks, which together are worth more than the GPUs can run within a shorter time.
 
     Attributes
@@ -73,7 +74,7 @@ class PricedWork:
 
 
 @dataclass(frozen=True, slots=True)
-class Certificate:
+class Certificate(Checked):
     """Claim about schedules that are shorter than one, and the evidence for it: what :func:`mig_opt.prove` returns.
 
     Attributes

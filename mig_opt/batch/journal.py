@@ -28,7 +28,7 @@ from mig_opt.batch.schedule import (
 )
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.model import OperationCosts
-from mig_opt.rules import check_values
+from mig_opt.rules import Checked, check_values
 from mig_opt.rules.vocabulary import Number, Rule
 from mig_opt.texts import plural
 
@@ -86,7 +86,7 @@ Command = Annotated[tuple[str, ...], _Program()]
 
 
 @dataclass(frozen=True, slots=True)
-class Commands:
+class Commands(Checked):
     """Commands of tasks, and of programs that measure models: a program and its arguments, which no shell reads.
 
     Attributes
@@ -110,9 +110,6 @@ class Commands:
 
     tasks: Mapping[str, Command] = dataclasses.field(default_factory=dict)
     models: Mapping[str, Command] = dataclasses.field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        check_values(self)
 
     def _problems(self) -> Iterator[Problem]:
         if self.tasks == {} and self.models == {}:

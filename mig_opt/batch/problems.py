@@ -17,7 +17,6 @@ from mig_opt.gpu.catalogue import KnownName, with_mig
 from mig_opt.gpu.model import GpuModel, OperationCosts, Placement
 from mig_opt.gpu.pools import Pool, pool_problems
 from mig_opt.gpu.problems import operation_problems, wrong_size
-from mig_opt.rules import wrong_type
 from mig_opt.rules.vocabulary import MOST_GPUS
 
 NO_COUNT = 'is missing; add how many GPUs there are, for example "count": 2'
@@ -47,9 +46,6 @@ def costs_problems(kinds: Sequence[GpuModel], costs: OperationCosts | None) -> I
 
     With several kinds of GPUs they are by kind, but for those without MIG.
     """
-    if costs is not None and not isinstance(costs, OperationCosts):
-        yield wrong_type("operations", costs, "OperationCosts")
-        return
     if costs is None or not (costs.create or costs.destroy):
         return
     tables: dict[str, Any] = {"create": costs.create or {}, "destroy": costs.destroy or {}}
@@ -91,7 +87,7 @@ def total_problems(
         for path, seconds in [_longest(task.times)]
     ]
     times += [(f"initial[{index}].free", live.free) for index, live in enumerate(initial) if live is not None]
-    tables = (operations.create, operations.destroy) if isinstance(operations, OperationCosts) else ()
+    tables = (operations.create, operations.destroy) if operations else ()
     each = sum(_longest(costs)[1] if costs else 0.0 for costs in tables)
     times += [("operations", (len(tasks) + len(initial)) * each)]
     total = 0.0

@@ -17,7 +17,7 @@ from mig_opt.files.kinds import FileKind
 from mig_opt.files.values import EXAMPLES, NESTED
 from mig_opt.method.functions import imported
 from mig_opt.method.result import Status
-from mig_opt.rules import hints_of
+from mig_opt.rules import hints_of, is_among
 
 _Keywords = dict[str, Any]
 _MODEL = "#/$defs/GpuModel"
@@ -45,7 +45,7 @@ def schema(kind: str) -> dict[str, Any]:
     >>> batch["required"], batch["properties"]["gpus"]["minimum"]
     (['schema', 'tasks'], 1)
     """
-    if kind not in [*KINDS]:
+    if not is_among(kind, KINDS):
         raise InputError([Problem("kind", f"no kind of file is called {kind!r:.60}; {nearest(kind, KINDS)}")])
     found = imported(KINDS[kind].place)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": found.title, **_described(found)}

@@ -17,7 +17,7 @@ from typing import Annotated
 from mig_opt.errors import InputError, Problem, nearest, raise_any
 from mig_opt.fleet.job import Job, profiles_on, with_each_time, work_of
 from mig_opt.fleet.trace import Outage, Trace
-from mig_opt.rules import check_values, wrong_class, wrong_integer, wrong_number
+from mig_opt.rules import Checked, wrong_class, wrong_integer, wrong_number
 from mig_opt.rules.vocabulary import Number, Seconds, Share, TimesByKind, Whole
 
 MOST_OUTAGES = 100_000
@@ -33,7 +33,7 @@ _WANTED = f"a number from 0 to {MOST_SIGMA:g}, or one of {', '.join(NAMED_KNOWLE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Disturbances:
+class Disturbances(Checked):
     """Disturbances of each kind, by default none.
 
     Attributes
@@ -70,9 +70,6 @@ class Disturbances:
     uptime: Seconds | None = None
     downtime: Seconds = 600.0
     burst: Annotated[int, Whole(1, 10**9)] = 1
-
-    def __post_init__(self) -> None:
-        check_values(self)
 
     def applied_to(self, trace: Trace, *, seed: int = 0) -> Trace:
         """Return a trace with these disturbances beside those that it has.

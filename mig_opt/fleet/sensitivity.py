@@ -15,14 +15,14 @@ from typing import Annotated
 
 from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.fleet.trace import PCIE_LIMIT
-from mig_opt.rules import check_values, wrong_number
+from mig_opt.rules import Checked, wrong_number
 from mig_opt.rules.vocabulary import Number, Seconds, Whole
 
 _UNTOUCHED = 1e-9  # slowdowns up to this share count as none
 
 
 @dataclass(frozen=True, slots=True)
-class ProfiledRun:
+class ProfiledRun(Checked):
     """Run of a job whose share of the PCIe link is known.
 
     Attributes
@@ -43,9 +43,6 @@ class ProfiledRun:
     seconds: Seconds
     competitors: Annotated[int, Whole(1, 10**6)] | None = None
     bandwidth: Annotated[float, Number("GB/s", above=0)] | None = None
-
-    def __post_init__(self) -> None:
-        check_values(self)
 
     def _problems(self) -> Iterator[Problem]:
         if (self.competitors is None) == (self.bandwidth is None):

@@ -14,9 +14,9 @@ from mig_opt.batch.problems import NO_COUNT, NO_GPU, costs_problems, gpus_proble
 from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.fleet.job import Job, has_room, job_problems, profiles_on, whole_run_profiles_on
 from mig_opt.gpu.catalogue import Gpu
-from mig_opt.gpu.model import GpuModel, OperationCosts, Profile, ProfileSet
+from mig_opt.gpu.model import GivenCosts, GpuModel, OperationCosts, Profile, ProfileSet
 from mig_opt.gpu.pools import Pool
-from mig_opt.rules import check_values
+from mig_opt.rules import Checked, check_values
 from mig_opt.rules.vocabulary import MOST_GPUS, GpuCount, Index, Moment, NotEmpty, Number, Wanted
 
 PCIE_LIMIT = 30.08
@@ -24,7 +24,7 @@ PCIE_LIMIT = 30.08
 
 
 @dataclass(frozen=True, slots=True)
-class Outage:
+class Outage(Checked):
     """Time in which a GPU is not there: all of its instances are gone, and what ran on them has to start again.
 
     Attributes
@@ -43,9 +43,6 @@ class Outage:
     gpu: Index
     begin: Moment
     end: Moment
-
-    def __post_init__(self) -> None:
-        check_values(self)
 
     def _problems(self) -> Iterator[Problem]:
         if None not in (self.begin, self.end) and self.end <= self.begin:
@@ -112,7 +109,7 @@ class Trace(OnKinds):
     jobs: Annotated[tuple[Job, ...], NotEmpty("at least one job")]
     gpu: Gpu | None = None
     gpus: GpuCount = 1
-    operations: OperationCosts = OperationCosts({}, {})
+    operations: GivenCosts = OperationCosts({}, {})
     pcie_limit: Annotated[float, Number("GB/s", above=0)] = PCIE_LIMIT
     name: str = dataclasses.field(default="", compare=False)
     outages: tuple[Outage, ...] = ()

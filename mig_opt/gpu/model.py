@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.gpu.problems import model_problems
 from mig_opt.gpu.states import placed_states
-from mig_opt.rules import check_values
-from mig_opt.rules.vocabulary import Count, Name, NotEmpty, Number, OperationSecondsByKind, Whole
+from mig_opt.rules import Checked, check_values
+from mig_opt.rules.vocabulary import Count, Name, NotEmpty, Number, OfType, OperationSecondsByKind, Whole
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -159,7 +159,7 @@ Location = tuple[int, str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class OperationCosts:
+class OperationCosts(Checked):
     """Times that the driver takes to create and to destroy an instance.
 
     Attributes
@@ -176,9 +176,6 @@ class OperationCosts:
     destroy: OperationSecondsByKind
     source: str = ""
     assumed: bool = False
-
-    def __post_init__(self) -> None:
-        check_values(self)
 
     def __hash__(self) -> int:
         return hash((tuple(self.create), tuple(self.destroy)))
@@ -208,6 +205,10 @@ class OperationCosts:
         """Return the costs by number of compute slices of one kind of GPU."""
         create, destroy = (dict[Any, Any](table).get(gpu.name, table) for table in (self.create, self.destroy))
         return OperationCosts(create, destroy, self.source, self.assumed)
+
+
+GivenCosts = Annotated[OperationCosts, OfType(OperationCosts | None, "OperationCosts")]
+"""Costs of operations as they are given; None stands for the usual ones."""
 
 
 @dataclass(frozen=True)
@@ -257,7 +258,7 @@ class GpuModel:
     memory_slices: _Slices
     compute_slices: _Slices
     profiles: Annotated[tuple[Profile, ...], NotEmpty("at least one profile")]
-    operation_costs: OperationCosts
+    operation_costs: GivenCosts
     aliases: tuple[Name, ...] = ()
     profiles_status: str = ""
     placements_status: str = ""
@@ -312,7 +313,7 @@ class GpuModel:
         """
         try:
             return self._by_name[name]
-        except KeyError:
+        except (KeyError, TypeError):  # of what is no name at all
             unknown = Problem("profile", f"{self.name} has no profile {name!r}; {nearest(name, self._by_name)}")
             raise InputError([unknown]) from None
 
@@ -337,7 +338,7 @@ class GpuModel:
         """
         try:
             return self._by_start[profile, start]
-        except KeyError:
+        except (KeyError, TypeError):
             legal = ", ".join(map(str, self.profile(profile).starts))
             illegal = Problem("start", f"{profile} cannot start at slice {start}; legal starts: {legal}")
             raise InputError([illegal]) from None

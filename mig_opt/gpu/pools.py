@@ -9,14 +9,14 @@ from typing import Annotated
 from mig_opt.errors import Problem
 from mig_opt.gpu.catalogue import Gpu, without_mig
 from mig_opt.gpu.model import GpuModel
-from mig_opt.rules import check_values
+from mig_opt.rules import Checked
 from mig_opt.rules.vocabulary import Count, Number
 
 Cost = Annotated[float, Number(at_least=0, at_most=1e20, words="a number from 0 (at no further cost) to 1e20")]
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
+class Pool(Checked):
     """GPUs of one kind that a plan may use.
 
     Attributes
@@ -47,9 +47,6 @@ class Pool:
     count: Count | None = None
     cost: Cost = 1.0
     mig: bool = True
-
-    def __post_init__(self) -> None:
-        check_values(self)
 
     @property
     def kind(self) -> GpuModel:

@@ -19,8 +19,8 @@ from mig_opt.files.documents import parsed, read_text
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.pools import Pool
 from mig_opt.method.functions import imported
-from mig_opt.method.result import RESOLUTION, Status, relative_gap
-from mig_opt.rules import wrong_choice
+from mig_opt.method.result import Status, relative_gap
+from mig_opt.rules import is_among
 
 if TYPE_CHECKING:
     from mig_opt.batch.batch import Batch
@@ -308,7 +308,7 @@ class Library:
 
     def info(self, name: str) -> InstanceInfo:
         """Return the entry of an instance; refuse a name that none has."""
-        if name not in [*self.infos]:
+        if not is_among(name, self.infos):
             raise InputError([Problem("name", f"no bundled instance {name!r:.60}; {nearest(name, self.infos)}")])
         return self.infos[name]
 

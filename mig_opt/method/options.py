@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypedDict
 from mig_opt.errors import InputError, Problem, nearest, problems_of
 from mig_opt.method.registry import AUTO, Registry
 from mig_opt.method.result import TrajectoryPoint
-from mig_opt.rules import check_values, entries_of, wrong_type
+from mig_opt.rules import Checked, entries_of, wrong_type
 from mig_opt.rules.vocabulary import Seconds, Share, Whole
 
 Stop = Callable[[TrajectoryPoint], bool]
@@ -94,7 +94,7 @@ class InnerOptions(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
-class RunOptions:
+class RunOptions(Checked):
     """Options of a run, which every entry point that runs a method takes by keyword.
 
     Attributes
@@ -143,9 +143,6 @@ class RunOptions:
     gap: Share = 0.0
     stop: Stop | None = None
     deterministic: bool = False
-
-    def __post_init__(self) -> None:
-        check_values(self)
 
     def _problems(self) -> Iterator[Problem]:
         if not isinstance(self.callbacks, Callbacks):

@@ -10,6 +10,7 @@ of a class: it yields problems, and finds None in place of whatever is wrong by 
 from __future__ import annotations
 
 import dataclasses
+import enum
 import math
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -71,9 +72,14 @@ def _broken(path: str, value: object, rule: Rule) -> Iterator[Problem]:
         yield Problem(path, message)
 
 
+def is_among(value: object, names: Iterable[str]) -> TypeGuard[str]:
+    """Return True for one of some names; arrays, which compare with none of them, and what has no hash are none."""
+    return isinstance(value, str) and value in names
+
+
 def wrong_choice(path: str, value: object, choices: Sequence[str]) -> Iterator[Problem]:
     """Yield a problem unless ``value`` is one of some words."""
-    if value not in choices:
+    if not is_among(value, choices):
         yield Problem(path, f"unknown {value!r:.60}; {nearest(str(value), choices)}")
 
 
@@ -177,6 +183,15 @@ def check_values(instance: Any) -> None:
         raise InputError(problems)
 
 
+class Checked:
+    """Base of dataclasses whose values are checked when an object is made (:func:`check_values`)."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        check_values(self)
+
+
 _Check = Callable[[Any, str, list[Problem]], Any]
 """Returns a value as it has to be, None if it is wrong; notes what is wrong with it."""
 
@@ -194,9 +209,9 @@ def _check_of(hint: Any) -> _Check | None:
     bare, rules, optional = parts_of(hint)
     wrongs = tuple(rule.wrong for rule in rules if type(rule).wrong is not Rule.wrong)
     inner = _entries_check(bare)
-    plain = bare if not wrongs and bare in _ENTRIES else None
+    plain = bare if not wrongs and isinstance(bare, type) and _is_named(bare) else None
     if plain:
-        wrongs = (OfType(*_ENTRIES[bare]).wrong,)
+        wrongs = (OfType(*_named(bare)).wrong,)
     if not wrongs and (not inner or not optional):
         return inner
     numeric = bare is int or bare is float
@@ -279,8 +294,7 @@ def _pair_check(hint: Any) -> _Check:
 def _tuple_check(hint: Any) -> _Check:
     inner = get_args(hint)[0]
     bare, rules, optional = parts_of(inner)
-    kind, wanted = _ENTRIES.get(bare, (bare, "")) if isinstance(bare, type) else (object, "something")
-    wanted = wanted or f"a{'n' * (kind.__name__[0] in 'AEIO')} {kind.__name__}"
+    kind, wanted = _named(bare) if isinstance(bare, type) else (object, "something")
     wanted = next((rule.words for rule in rules if isinstance(rule, Wanted)), wanted)
     kind = object if optional or bare is Any else kind
     each = _check_of(inner)
@@ -312,6 +326,14 @@ _ENTRIES: Mapping[type, tuple[type, str]] = {
     bool: (bool, "True or False"),
 }
 """Plain values that a field, or an entry of a tuple, may have, as types and in words."""
+
+
+def _is_named(kind: type) -> bool:
+    return kind in _ENTRIES or dataclasses.is_dataclass(kind) or issubclass(kind, enum.Enum)
+
+
+def _named(kind: type) -> tuple[type, str]:
+    return _ENTRIES.get(kind) or (kind, f"a{'n' * (kind.__name__[0] in 'AEIO')} {kind.__name__}")
 
 
 def _mapping_check(hint: Any) -> _Check | None:

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Integral, Real
+from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, TypeGuard
 
 MOST_GPUS = 1_000_000
@@ -148,7 +149,7 @@ class NotBlank(Rule):
 class OfType(Rule):
     """Anything of a type, which ``words`` describe."""
 
-    kind: type
+    kind: type | UnionType
     words: str
 
     def wrong(self, value: Any) -> str:

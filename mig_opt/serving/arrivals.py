@@ -78,7 +78,7 @@ class Arrivals:
     peak: Annotated[float, Number(at_least=1, words="a finite multiple of the mean rate >= 1")] = 2.0
     burst_share: Annotated[float, Number(above=0, below=1, words="a share of the time > 0 and < 1")] = 0.1
     burst_seconds: Seconds = 0.1
-    rates: Annotated[RateTable, OfType(RateTable, "a RateTable")] | None = None
+    rates: RateTable | None = None
     recorded: Annotated[Mapping[str, Sequence[float]], OfType(Mapping, "times by service")] | None = field(
         default=None, hash=False
     )

@@ -14,7 +14,7 @@ from typing import Annotated
 from mig_opt.errors import Problem
 from mig_opt.method.report import Facts, good, spelled_gap, unclear
 from mig_opt.method.result import Result
-from mig_opt.rules import check_values
+from mig_opt.rules import Checked
 from mig_opt.rules.decimals import as_fraction
 from mig_opt.rules.vocabulary import Number, OfType
 from mig_opt.serving.change_plan import ChangePlan
@@ -29,7 +29,7 @@ _PRICE = Number(at_least=0, at_most=1e6, words="GPU-hours from 0 to 1e+06")
 
 
 @dataclass(frozen=True)
-class Day:
+class Day(Checked):
     """Services with rates that change over time, and the price of changes.
 
     Attributes
@@ -68,9 +68,6 @@ class Day:
     margin: Annotated[float, _MARGIN] = 0.0
     creation_price: Annotated[float, _PRICE] = 0.01
     interruption_price: Annotated[float, _PRICE] = 1.0
-
-    def __post_init__(self) -> None:
-        check_values(self)
 
     def _problems(self) -> Iterator[Problem]:
         if self.demand and self.rates:

@@ -18,7 +18,7 @@ from typing import Annotated
 from mig_opt.errors import Problem, nearest, raise_any
 from mig_opt.gpu.model import Profile
 from mig_opt.gpu.pools import Pool, pool_problems
-from mig_opt.rules import check_values, checked_value, wrong_type
+from mig_opt.rules import Checked, check_values, checked_value, wrong_type
 from mig_opt.rules.vocabulary import Count, Name, NotEmpty, Number, OfType, PerSecond, Seconds, Wanted, Whole
 from mig_opt.serving.costs import Costs
 from mig_opt.serving.profile_table import LATENCIES, Point, ProfileTable, front, smallest_profile
@@ -209,7 +209,7 @@ class Option:
 
 
 @dataclass(frozen=True)
-class Demand:
+class Demand(Checked):
     """Services that have to be served with GPUs that cost as little as possible.
 
     Attributes
@@ -249,9 +249,6 @@ class Demand:
     rule: Annotated[SloRule, OfType(SloRule, "an SloRule")] = SloRule()
     max_processes: Count | None = None
     name: str = dataclasses.field(default="", compare=False)
-
-    def __post_init__(self) -> None:
-        check_values(self)
 
     def _problems(self) -> Iterator[Problem]:
         yield from demand_problems(self.services or (), self.tables or (), self.pools or ())

@@ -16,7 +16,7 @@ from mig_opt.gpu.model import GpuModel, Location, Placement
 from mig_opt.method.report import Facts
 from mig_opt.method.result import Result, Status
 from mig_opt.method.shown import Shown
-from mig_opt.rules import check_values, wrong_type
+from mig_opt.rules import Checked, wrong_type
 from mig_opt.rules.vocabulary import MOST_GPUS, Index, NullIs, Wanted
 from mig_opt.serving.demand import Demand, Option
 from mig_opt.texts import plural
@@ -77,7 +77,7 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class Deployment(Shown):
+class Deployment(Shown, Checked):
     """Instances that serve services, and their places on GPUs.
 
     Attributes
@@ -106,9 +106,6 @@ class Deployment(Shown):
     gpus: tuple[Annotated[str, Wanted("the name of a GPU")], ...]
     segments: tuple[Segment, ...]
     devices: tuple[Device, ...] = ()
-
-    def __post_init__(self) -> None:
-        check_values(self)
 
     def _problems(self) -> Iterator[Problem]:
         gpus = MOST_GPUS if self.gpus is None else len(self.gpus)

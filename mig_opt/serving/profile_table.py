@@ -13,7 +13,7 @@ from mig_opt.errors import Problem
 from mig_opt.gpu.catalogue import GpuName, get_gpu
 from mig_opt.gpu.model import GpuModel, Profile
 from mig_opt.gpu.problems import wrong_size
-from mig_opt.rules import check_values
+from mig_opt.rules import Checked, check_values
 from mig_opt.rules.vocabulary import Count, Gigabytes, Name, NotEmpty, Number, PerSecond, Seconds, stated
 
 LATENCIES = ("latency", "ttft", "itl")
@@ -25,7 +25,7 @@ Quantile = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class Point(Checked):
     """Throughput and latencies measured for one triplet (size, batch, processes).
 
     Attributes
@@ -63,9 +63,6 @@ class Point:
     latency: Seconds
     ttft: Seconds | None = None
     itl: Seconds | None = None
-
-    def __post_init__(self) -> None:
-        check_values(self)
 
     def dominates(self, other: Point) -> bool:
         """Return True if this point has at least the throughput of another one, and no latency that is longer."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from mig_opt.errors import Problem, nearest
-from mig_opt.rules import check_values
+from mig_opt.rules import Checked
 from mig_opt.rules.vocabulary import NotEmpty, Number
 from mig_opt.serving.demand import Demand
 from mig_opt.texts import listed
@@ -19,7 +19,7 @@ _TIME = Number(at_least=-1e15, at_most=1e15, words="a number of seconds from -1e
 
 
 @dataclass(frozen=True)
-class RateTable:
+class RateTable(Checked):
     """Rates of services by time: each step lasts until the next one begins, the last one until the end.
 
     Attributes
@@ -43,9 +43,6 @@ class RateTable:
 
     times: tuple[Annotated[float, _TIME], ...]
     rates: Annotated[Mapping[str, tuple[_Rate, ...]], NotEmpty("at least one service")] = field(hash=False)
-
-    def __post_init__(self) -> None:
-        check_values(self)
 
     def _problems(self) -> Iterator[Problem]:
         times = self.times or ()

@@ -29,8 +29,10 @@ def function_for(kind: object, table: Mapping[str, str], path: str) -> Callable[
 
 def function_in(table: Mapping[Key, str], key: object, path: str) -> Callable[..., Any]:
     """Return the function of a key."""
-    if key not in [*table]:  # what is no name at all may have no hash
+    try:
+        place = table[key]  # type: ignore[index]
+    except (KeyError, TypeError):  # what is no name at all may have no hash
         name = " as ".join(map(str, key)) if isinstance(key, tuple) else str(key)
         known = (" as ".join(entry) if isinstance(entry, tuple) else str(entry) for entry in table)
-        raise InputError([Problem(path, f"cannot be {name!r:.60}; {nearest(name, known)}")])
-    return imported(table[key])  # type: ignore[no-any-return]  # what there is are functions
+        raise InputError([Problem(path, f"cannot be {name!r:.60}; {nearest(name, known)}")]) from None
+    return imported(place)  # type: ignore[no-any-return]  # what there is are functions

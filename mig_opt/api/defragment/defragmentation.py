@@ -20,7 +20,7 @@ from mig_opt.fleet.state import FleetState, Migration
 from mig_opt.method.control import Control, run
 from mig_opt.method.options import RunKeywords, RunOptions, run_options
 from mig_opt.method.registry import Method
-from mig_opt.rules import entries_of, is_listed, wrong_class
+from mig_opt.rules import entries_of, is_among, is_listed, wrong_class
 from mig_opt.validation.fleet.migrations import limit_problems, validate_migrations
 
 _ROUNDING = 1e-9
@@ -339,7 +339,7 @@ def defragment_problems(
     problems += limit_problems(**limits)
     if free is None:
         return problems
-    if free not in ("gpus", "nodes"):
+    if not is_among(free, ("gpus", "nodes")):
         problems.append(Problem("free", f"must be gpus or nodes, is {free!r:.60}"))
     elif room is not None or low_enough:
         problems.append(Problem("free", "is a goal of its own; give no room and no fragmentation"))

@@ -110,9 +110,9 @@ def services_export(
     absent = "Nothing changes for Slurm: nothing written to"
     noun = "scripts" if form == "slurm" else "servers"
     # A change of Slurm's nodes destroys them itself.
-    said = [] if form == "slurm" else [f"note: {remark}" for remark in idle_as_free(state)]
+    remarks = [] if form == "slurm" else [f"note: {remark}" for remark in idle_as_free(state)]
     purpose = f" for {form}. Usage: {usage[form]}"
-    return Product(files=[File(noun, folder, files or None, purpose, absent=absent)], said=said)
+    return Product(files=[File(noun, folder, files or None, purpose, absent=absent)], said=remarks)
 
 
 def _files(form: str, deployment: Deployment, demand: Demand, more: Mapping[str, Any]) -> Mapping[str, str]:

@@ -14,7 +14,7 @@ from mig_opt.files.values import Findings
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import GpuModel
 from mig_opt.gpu.problems import wrong_size
-from mig_opt.rules import check_values
+from mig_opt.rules import Checked
 from mig_opt.rules.vocabulary import Count, Gigabytes, Name, Number
 from mig_opt.serving.profile_table import Point, ProfileTable
 
@@ -29,7 +29,7 @@ _Quantile = Annotated[float, Number(above=0, at_most=0.999999, words="a share > 
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _Told(Checked):
     """Figures of the runs of a file that are told beside it."""
 
     model: Name | None
@@ -38,9 +38,6 @@ class _Told:
     processes: Count | None
     quantile: _Quantile | None
     memory_gb: Gigabytes | None
-
-    def __post_init__(self) -> None:
-        check_values(self)
 
 
 def import_benchmarks(

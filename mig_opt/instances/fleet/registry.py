@@ -16,7 +16,7 @@ from mig_opt.gpu.pools import Pool
 from mig_opt.instances.batch import SPEEDS
 from mig_opt.instances.fleet import memory, poisson
 from mig_opt.instances.fleet.family import Request, TraceFamily, to_ms
-from mig_opt.rules import entries_of, wrong_integer
+from mig_opt.rules import entries_of, is_among, wrong_integer
 from mig_opt.rules.vocabulary import MOST_GPUS
 from mig_opt.serving.profile_table import smallest_profile
 
@@ -38,7 +38,7 @@ def trace_families() -> tuple[TraceFamily, ...]:
 
 def get_trace_family(name: str) -> TraceFamily:
     """Return the family called ``name``; refuse a name that no family has."""
-    if name not in [*_FAMILIES]:
+    if not is_among(name, _FAMILIES):
         raise InputError([Problem("family", f"no family of traces is called {name!r:.60}; {nearest(name, _FAMILIES)}")])
     return _FAMILIES[name]
 

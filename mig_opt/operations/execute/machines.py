@@ -30,6 +30,7 @@ from mig_opt.operations.driver.surroundings import owner_of_partitions, slurm_in
 from mig_opt.operations.execute.attempts import Attempts, account_of, uptime
 from mig_opt.operations.rollout.layouts import address_of, addresses
 from mig_opt.operations.rollout.shell import name_problems
+from mig_opt.rules import wrong_class
 from mig_opt.validation import validate
 
 T = TypeVar("T")
@@ -132,7 +133,7 @@ def check_plan(
 
     Programs, and the user as whom they are to run, are looked for if all GPUs are in this machine.
     """
-    raise_any(wrong_batch(batch))
+    raise_any([*wrong_batch(batch), *wrong_class("commands", commands, Commands, "read(Commands, 'commands.json')")])
     found = validate(batch, schedule)
     problems = [violation.problem() for violation in found.violations]
     problems += commands.missing(batch)

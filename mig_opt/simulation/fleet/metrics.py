@@ -16,14 +16,14 @@ from mig_opt.fleet.admission import Acceptance, acceptance
 from mig_opt.fleet.log import CREATE, DESTROY, Log, RunOutcome
 from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.model import GpuModel
-from mig_opt.rules import check_values
+from mig_opt.rules import Checked
 from mig_opt.rules.vocabulary import Number
 
 Watts = Annotated[float, Number("watts", at_least=0)]
 
 
 @dataclass(frozen=True, slots=True)
-class PowerModel:
+class PowerModel(Checked):
     """Power that a GPU draws: ``idle`` watts, rising in proportion to its busy compute slices to ``full`` watts.
 
     A job that says what it costs itself (``energy_j``) adds these joules in place of its slices, however long it
@@ -46,9 +46,6 @@ class PowerModel:
 
     idle: Watts = 50.0
     full: Watts = 250.0
-
-    def __post_init__(self) -> None:
-        check_values(self)
 
     def _problems(self) -> Iterator[Problem]:
         if None not in (self.idle, self.full) and self.full < self.idle:

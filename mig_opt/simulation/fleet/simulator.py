@@ -149,6 +149,8 @@ def simulate(
     """
     problems = list(wrong_integer("failure_limit", failure_limit, 1, 10**9))
     problems += wrong_flag("reject", reject)
+    if observer is not None and not callable(observer):
+        problems.append(wrong_type("observer", observer, "a function of a Cluster"))
     try:
         decider = _decider(trace, policy, options, reject=reject)
     except InputError as error:

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from mig_opt.errors import InputError, Problem, nearest, problems_of, raise_any
-from mig_opt.rules import check_values, wrong_class, wrong_integer, wrong_number, wrong_type
+from mig_opt.rules import Checked, is_among, wrong_class, wrong_integer, wrong_number, wrong_type
 from mig_opt.rules.vocabulary import Count, Number, Share
 from mig_opt.serving.arrivals import Arrivals
 from mig_opt.serving.change_plan import ChangePlan
@@ -40,7 +40,7 @@ Spread = Annotated[float, Number(at_least=0, at_most=10, words="a share of the t
 
 
 @dataclass(frozen=True, slots=True)
-class Batching:
+class Batching(Checked):
     """Rule by which segments form batches.
 
     Attributes
@@ -84,9 +84,6 @@ class Batching:
     separate: bool = False
     overhead: Wait = 0.0
     look: Wait = 0.0
-
-    def __post_init__(self) -> None:
-        check_values(self)
 
 
 _TRITON = Batching(patience=0.0, look=0.5)
@@ -240,7 +237,7 @@ def as_arrivals(arrivals: Arrivals | str) -> Arrivals:
 
 def setting_problems(router: object, seconds: object, warm_up: object, seed: object) -> Iterator[Problem]:
     """Yield everything that is wrong with settings of :func:`simulate_requests`, whatever the demand."""
-    if router not in [*Router]:
+    if not is_among(router, [*Router]):
         yield Problem("router", f"unknown router {router!r:.60}; {nearest(router, [*Router])}")
     if seconds is not None:
         yield from wrong_number("seconds", seconds, "a finite number of seconds > 0", above=0)
