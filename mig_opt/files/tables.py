@@ -238,7 +238,8 @@ def merged_by_kind(
             lines.append(line)
         known, what = merged[entry["name"]], f"{key[:-1]} {entry['name']!r}"
         times = known.setdefault("times", {})
-        for name in _differing(entry, known):
+        keys = [name for name in {**entry, **known} if name not in _BY_KIND]
+        for name in (name for name in keys if entry.get(name) != known.get(name)):
             message = f"differs from that of the {key[:-1]}'s first row; give the same"
             findings.add(f"line {line}, {columns.get(name, name)}", message)
         if model is None:
@@ -261,11 +262,6 @@ def merged_by_kind(
 
 _BY_KIND = {"times", "profile", "declared"}
 """Keys of a task or a job whose values each kind of GPU has its own of."""
-
-
-def _differing(entry: Raw, known: Raw) -> list[str]:
-    """Return the keys whose values are the same on all kinds of GPUs, but not here."""
-    return [name for name in {**entry, **known} if name not in _BY_KIND and entry.get(name) != known.get(name)]
 
 
 def time_column(key: str) -> str:

@@ -209,7 +209,8 @@ def _check_of(hint: Any) -> _Check | None:
     bare, rules, optional = parts_of(hint)
     wrongs = tuple(rule.wrong for rule in rules if type(rule).wrong is not Rule.wrong)
     inner = _entries_check(bare)
-    plain = bare if not wrongs and isinstance(bare, type) and _is_named(bare) else None
+    own = isinstance(bare, type) and (bare in _ENTRIES or dataclasses.is_dataclass(bare) or issubclass(bare, enum.Enum))
+    plain = bare if own and not wrongs else None
     if plain:
         wrongs = (OfType(*_named(bare)).wrong,)
     if not wrongs and (not inner or not optional):
@@ -326,10 +327,6 @@ _ENTRIES: Mapping[type, tuple[type, str]] = {
     bool: (bool, "True or False"),
 }
 """Plain values that a field, or an entry of a tuple, may have, as types and in words."""
-
-
-def _is_named(kind: type) -> bool:
-    return kind in _ENTRIES or dataclasses.is_dataclass(kind) or issubclass(kind, enum.Enum)
 
 
 def _named(kind: type) -> tuple[type, str]:
