@@ -77,6 +77,11 @@ def wrong_tables(text: str, changes: list[str | dict[str, str]]) -> Iterator[tup
         for value in itertools.islice(values, 2):
             cells = [*first[:index], value if "," not in value else f'"{value}"', *first[index + 1 :]]
             yield f"{column}: {value[:20]!r}", "\n".join([header, ",".join(cells), *rows[1:]]).encode()
+    yield from changed_texts(text, changes)
+
+
+def changed_texts(text: str, changes: list[str | dict[str, str]]) -> Iterator[tuple[str, bytes]]:
+    """Yield what is given in place of a text, or with new words by old ones, each with what is changed."""
     for change in changes:
         new = change if isinstance(change, str) else text
         for old, word in () if isinstance(change, str) else change.items():

@@ -39,6 +39,7 @@ def test_a_plan_is_run_and_what_was_measured_written(run, machine, batch_file, p
     assert source.endswith("Table 1, measured on A30)")  # of what has not been measured
     assert run("validate", batch_file, journal).code == 0
     refuses(run("run", "--resume", journal), "there is nothing to go on with")
+    refuses(run("run", batch_file, plan_file, "--split", tmp_path, "--restartable"), "--restartable: and --split")
     refuses(run("run", "--undo", journal, "--dry-run"), "--dry-run: is for a new execution")
     assert machine.instances(0)
     assert run("run", "--undo", journal).code == 0

@@ -25,22 +25,6 @@ def test_very_many_instances_are_cut_with_a_remark(run, tmp_path):
     assert "The first 40 of 60 instances, one line for each" in outcome.out
 
 
-def test_no_partition_for_all_tasks_is_a_no_with_its_reason(run, tmp_path):
-    path = tmp_path / "mixed.json"
-    command = ("solve", path, "--method", "fixpart-best")
-    for gpu, gpus, sizes, more in (
-        ("A30", 1, (4, 1), ""),
-        ("A100", 2, (7, 4, 3, 2), ", even with one of its own for each GPU"),
-    ):
-        tasks = [{"name": f"t{size}", "times": {str(size): 3}} for size in sizes]
-        path.write_text(json.dumps({"schema": "mig-opt/batch/1", "gpu": gpu, "gpus": gpus, "tasks": tasks}))
-        shown, document = run(*command), run(*command, "--json")
-        assert (shown.code, shown.err, document.code) == (1, "", 1)
-        assert f"No partition has an instance for every task{more}" in shown.out
-        assert document.json["status"] == "no_solution"
-        assert document.err.startswith(f"No partition has an instance for every task{more}; methods")
-
-
 @pytest.mark.parametrize(
     ("options", "limit"), [((), 60.0), (("--method", "far"), None), (("--time-limit", "7.5"), 7.5)]
 )

@@ -21,13 +21,6 @@ def mig_opt(narrow):
     return functools.partial(narrow, "simulate")
 
 
-def test_very_long_times_keep_the_table_narrow(mig_opt):
-    TRACE.write(Trace((Job("a", 1e300, {1: 1e300}, "1g.5gb"),), get_gpu("A100"), name="one"), "one.json")
-    lines = mig_opt("one.json", "--policy", "first-fit").out.splitlines()
-    assert max(map(len, lines)) <= 80
-    assert next(line for line in lines if line.startswith("first-fit")).split()[3:5] == ["1.0000e+300", "2.0000e+300"]
-
-
 def test_an_impossible_action_of_a_policy_is_no_defect(mig_opt, monkeypatch):
     chosen = get_policy("first-fit").load()
     monkeypatch.setattr(chosen, "arrived", lambda policy, cluster, job: cluster.stop(job))
@@ -64,22 +57,3 @@ def test_ctrl_c_during_the_optimum(mig_opt, monkeypatch, more):
     assert (code, len(goals)) == (130, 1)
     assert re.search("^first-fit ", out, re.MULTILINE)
     assert "Interrupted: this is what was done so far." in out
-
-
-def test_who_gives_jobs_other_profiles_has_a_bound_of_its_own(mig_opt):
-    """whole-gpu runs a on 4g, where it is done before b comes."""
-    jobs = (Job("a", 0.0, {2: 10.0, 4: 1.0}, "2g.12gb"), Job("b", 5.0, {4: 5.0}, "4g.24gb"))
-    TRACE.write(Trace(jobs, get_gpu("A30")), "larger.json")
-    called = ("larger.json", "--reject", "--policy", "first-fit", "--policy", "whole-gpu")
-    out = " ".join(mig_opt(*called).out.split())
-    for words in (
-        "upper bound 50.0 66.7 50.0 on any profile 100.0 100.0 100.0",
-        "upper bound: of every scheduler that gives jobs the profiles that they ask for,",
-        "on any profile: of every scheduler, those that give jobs other profiles included: whole-gpu.",
-    ):
-        assert words in out
-    document = mig_opt(*called, "--json").json
-    bounds = [document[name]["jobs"] for name in ("upper_bounds", "upper_bounds_on_any_profile")]
-    gaps = [policy["gaps"]["upper_bound"]["jobs"] for policy in document["policies"]]
-    assert (bounds, gaps) == ([0.5, 1.0], [0.0, 0.0])
-    assert "any profile" not in mig_opt(*called[:-2]).out

@@ -63,13 +63,6 @@ def test_plans_keep_the_gpus_of_the_state(run, batch_file, state_file, tmp_path)
     assert "\nGPUS=(n1/GPU-b n1/GPU-d)\n" in out.read_text()
 
 
-def test_how_long_instances_are_in_use_must_be_known(run, batch_file, state_file):
-    assert "is for --from" in run("solve", batch_file, "--busy-until", 3).err
-    other = run("solve", "miso-a100-32", "--from", state_file, "--busy-until", 3)
-    refuses(other, "the state is of A30-24GB, and the batch of A100-40GB")
-    refuses(run("solve", batch_file, "--from", state_file, "--busy-until", -1), "--busy-until: must be a finite number")
-
-
 def test_deployments_keep_the_gpus_of_the_state(run, tmp_path):
     path, plan, out = tmp_path / "state.json", tmp_path / "plan.json", tmp_path / "plan.sh"
     held = (HeldInstance(0, "2g.20gb", 0, "densenet121"), HeldInstance(1, "1g.10gb", 4, "inceptionv3"))

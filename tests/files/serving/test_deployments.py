@@ -120,28 +120,6 @@ def test_import(tmp_path):
     assert DEPLOYMENT_FILE.read(path, gpu="A100-80GB").segments[1].throughput == 0.0
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("", ["is empty; a line with the columns is wanted: Num instance,Num GPU"]),
-        (HEADER, ["has no rows; add at least one segment below the header"]),
-        (f"{HEADER[:-9]},proc\n0,0,a,0,1,1,1", ["line 1: has no column Num proc", 'line 1, proc: unknown column']),
-        (f"{HEADER}\n0,-1,,x,5,1.5,\n0,0,a,0,1,1,1", [
-            'line 2, Batch size: must be a whole number from 0 on, is "1.5"',
-            "line 2, Instance size: A100-80GB has no instances of 5 compute slices; its sizes are 1, 2, 3, 4, 7",
-            "line 2, Model: must not be empty",
-            'line 2, Num GPU: must be a whole number from 0 on, is "-1"',
-            'line 2, Num proc: must be a whole number from 0 on, is ""',
-            'line 2, Placement: must be a whole number from 0 on, is "x"',
-        ]),
-    ],
-)  # fmt: skip
-def test_wrong_imports(tmp_path, text, expected):
-    found = complaints(import_deployment, text_file(tmp_path, text), "A100-80GB")
-    assert len(found) == len(expected), found
-    assert all(line.startswith(start) for line, start in zip(found, expected, strict=True)), found
-
-
 def test_an_import_needs_the_gpu(tmp_path):
     path = text_file(tmp_path, f"{HEADER}\n0,0,a,0,1,1,x")
     found = complaints(DEPLOYMENT_FILE.read, path)

@@ -75,37 +75,6 @@ def test_import(tmp_path):
     assert PROFILES_FILE.read(path, gpu="A100-80GB") == import_profiles(path, "A100-80GB")
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("", [f"is empty; a line with the columns is wanted: {HEADER[:12]}"]),
-        (HEADER, ["has no rows; add at least one row of measurements below the header"]),
-        (f"{HEADER},note\n1,1,1,1,1,x", ['line 1, note: unknown column "note"; known: Mig instance, Batch size']),
-        ("Batch size,Workload Number,Throughput,Latency\n1,1,1,1", ["line 1: has no column Mig instance; the columns"]),
-        (HEADER.replace(",", ";") + "\n1;1;1;1;1", ["line 1: has one column only; separate the columns by commas"]),
-        (f"{HEADER}\n1,1,1,0,0\n2,1,1,0,0.0", ["has no row that ran: throughput and latency are 0 in all of them"]),
-        (f"{HEADER}\n1,1,1,0,0.5\n1,1,2,5,0", [
-            "line 2, Throughput: must be a finite number of requests per second > 0, is 0.0",
-            "line 3, Latency: must be a finite number of seconds > 0, is 0.0",
-        ]),
-        (f"{HEADER}\n1,x,1.5,nan,-1\n5,1,1,1,1\n1,1,1\n1,1,1,1,1", [
-            'line 2, Batch size: must be a whole number without a decimal point, is "x"',
-            "line 2, Latency: must be a finite number of seconds > 0, is -1.0",
-            "line 2, Throughput: must be a finite number of requests per second > 0, is nan",
-            "line 2, Workload Number: must be a whole number without a decimal point, is 1.5",
-            "line 3, Mig instance: A100-80GB has no instances of 5 compute slices; its sizes are 1, 2, 3, 4, 7",
-            "line 4: has 3 cells, the header has 5",
-        ]),
-        (f"{HEADER}\n1,1,1,1,1\n1,1,1,0,0\n\n1,1,1,2,2", ["line 5: size 1, batch 1, processes 1 is line 2 already"]),
-        (f"{HEADER}\n1,1,5,1e308,1", ["line 2, Throughput: must be a finite number of requests per second > 0, is"]),
-    ],
-)  # fmt: skip
-def test_wrong_rows_are_all_reported(tmp_path, text, expected):
-    found = complaints(import_profiles, text_file(tmp_path, text), "A100-80GB")
-    assert len(found) == len(expected), found
-    assert all(line.startswith(start) for line, start in zip(found, expected, strict=True)), found
-
-
 def test_wrong_arguments_of_an_import(tmp_path):
     path = text_file(tmp_path, f"{HEADER}\n1,1,1,-1,1")
     found = complaints(import_profiles, path, None)

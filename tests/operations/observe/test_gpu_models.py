@@ -82,30 +82,6 @@ def test_costs_are_those_that_are_given():
     assert complaints(*lgip(get_gpu("A30")), *lgipp(get_gpu("A30")), operations=table)[0].startswith("name: the text")
 
 
-def x500(old: str, new: str) -> list[str]:
-    return [line.replace(old, new) for line in X500]
-
-
-@pytest.mark.parametrize(
-    ("lines", "told"),
-    [
-        (X500[:-1], "line 6: profile 0 of GPU 0 has no places; add the output of nvidia-smi mig -lgipp"),
-        (
-            [*X500[6:], "GPU 0 Profile ID 3 Placements: 0"],
-            "line 6: is no line of nvidia-smi mig -lgipp, like GPU  0 Profile ID 19 Placements: {0,1,2,3,4,5,6}:1: ",
-        ),
-        (X500[6:], "line 5: profile 0 of GPU 0 is not listed; add the output of nvidia-smi mig -lgip"),
-        (x500("14     8/8", "14     8-8"), "line 2: is no row of nvidia-smi mig -lgip, like |   0  MIG 1g.5gb"),
-        (x500("1g.12gb ", "1x.12gb "), "line 2: is no row of nvidia-smi mig -lgip, like |   0  MIG 1g.5gb"),
-        (["nothing"], "lists no profiles; they are in nvidia-smi mig -lgip, in rows like"),
-        ([*X500, "GPU  0 Profile ID  0 Placement : {0}:4"], "line 12: profile 0 has other places in line 11; keep one"),
-        (x500("{0,4}:4", "{0,3}:4"), "overlap, and neither lies within the other"),
-    ],
-)
-def test_what_is_missing_or_wrong_is_told_with_its_line(lines, told):
-    assert any(told in line for line in complaints(*lines))
-
-
 def test_one_of_several_gpus():
     a30, a100 = get_gpu("A30"), get_gpu("A100")
     lines = [*lgip(a30, 0), *lgipp(a30, 0), *lgip(a100, 1), *lgipp(a100, 1)]

@@ -14,14 +14,6 @@ from mig_opt.operations.observe.state_import import import_state
 
 PASTES = Path(__file__).parent / "pasted"
 
-LIST = "GPU 0: NVIDIA A30 (UUID: GPU-1)"
-PART = "  MIG {}c.2g.12gb  Device  {}: (UUID: MIG-1)"
-TABLE = "| GPU instances:       |\n|   0  MIG 2g.12gb  5  2  0:2     |"
-DEVICES = "| MIG devices:  |\n|  0    5   0   0  |  13MiB / 11968MiB  | 28      0 |  2   0    2    0    0 |\n$"
-NO_DRIVER, NO_COMMAND = "there is no NVIDIA driver that answers: ", "there is no such command: "
-FAILED = "a command failed, so that something is missing here: "
-NODE = '{"kind": "Node", "metadata": {"name": "a", "labels": {"nvidia.com/gpu.product": "A30"}}}'
-
 
 def each(change: Callable[[str], str]) -> Callable[[str], str]:
     return lambda text: "\n".join(map(change, text.split("\n")))
@@ -131,45 +123,3 @@ def test_a_pending_mode_in_xml():
     found = state_from_text(text)
     assert found.state.gpus == 3
     assert "GPU 0 of node-2: MIG is on, and will be off after the next reset of the GPU" in found.notes
-
-
-@pytest.mark.parametrize(
-    ("text", "line", "complaint"),
-    [
-        (
-            "root@n1:~# nvidia-smi -L\nNVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. "
-            "Make sure that the latest NVIDIA driver is installed and running.",
-            2,
-            NO_DRIVER,
-        ),
-        ("Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 535.183", 1, NO_DRIVER),
-        (f"{LIST}\n> No devices were found", 2, "there is no GPU: "),
-        ("n1: bash: line 1: nvidia-smi: command not found", 1, NO_COMMAND),
-        ("sh: 1: nvidia-smi: not found", 1, NO_COMMAND),
-        (
-            'OCI runtime exec failed: exec failed: exec: "nvidia-smi": executable file not found in $PATH: unknown',
-            1,
-            NO_COMMAND,
-        ),
-        ("Failed to display GPU instances: Insufficient Permissions", 1, "nvidia-smi was refused: "),
-        (f"Unable to determine the device handle for GPU3: 0000:5F:00.0: Unknown Error\n{LIST}", 1, FAILED),
-        ('error: the server doesn\'t have a resource type "resourceslices"\n{"kind": "List", "items": []}', 1, FAILED),
-        (f"n1: {LIST}\nn1: {LIST}\nKilled", 3, "has no name of a node in front, unlike the lines around it: "),
-        (f"a@n1:~$ nvidia-smi -L\n{LIST}\na@n2:~$ nvidia-smi -L\n{LIST}\n$ ssh n3\n```\n{LIST}", 7, "the command"),
-        ('{"kind": "Node",\n "metadata": {"name": "a"}}\n\n{"kind": "Node", "metadata": {]', 4, "not valid JSON"),
-        (NODE.replace('"a"', "//\n7"), 1, "metadata.name must be a text, is 7"),
-        (f"{NODE}\n{NODE.replace('A30', 'H100')}", 2, "the document is the Node a of line 1, at another moment"),
-        (f"{LIST}\n{PART.format(1, 0)}\n{PART.format(1, 1)}", 2, "1c.2g.12gb is a part of an instance"),
-        (f"{LIST}\n{PART.format(1, 0)}\n{TABLE.replace('0  MIG', '1  MIG')}", 2, "device 0 of GPU 0 is on no instance"),
-        ("NodeName=a Arch=x86_64\n  Gres=gpu:1g.6gb:4\nslurm_load_jobs error: Unable to contact", 3, FAILED),
-        ("NodeName=a Arch=x86_64\n  Gres=gpu:1g.6gb:4\nwhat is this", 3, "is no line of gres.conf"),
-        (f"$ ssh n1 nvidia-smi -L\n{LIST}\n$ ssh n1.x nvidia-smi -L\n{LIST}", 4, "GPU 0 of n1.x has the UUID of"),
-        (TABLE.replace("0:2", "0;2"), 2, "is no row of the table of GPU instances, like |   0  MIG 1g.5gb"),
-        (f"{TABLE}\nSegmentation fault", 3, "cannot be read as a row like |   0  MIG 1g.5gb  19  7  0:1  |: "),
-        (f"{TABLE}\n$ !!\n{TABLE.replace('2  0:2', '3  2:2')}", 5, "GPU 0 is shown in another way above"),
-        (f"{DEVICES}\n{DEVICES.replace('0    5', '0    6')}", 5, "GPU 0 is shown in another way above"),
-    ],
-)
-def test_what_is_missing_is_told(text, line, complaint):
-    found = complaints(text)
-    assert [problem for problem in found if problem.startswith(f"line {line}: {complaint}")], found

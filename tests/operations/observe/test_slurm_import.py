@@ -76,21 +76,6 @@ def test_types_that_name_no_profile_are_told(gres, told):
     assert note in found.notes
 
 
-@pytest.mark.parametrize(
-    ("gres", "what"),
-    [
-        ("gpu:a100_small:2", 'the type "a100_small"'),
-        ("gpu:2", "gpu without a type"),
-        ("gpu:a100_80g:1", 'the type "a100_80g"'),
-    ],
-)
-def test_what_may_be_instances_beside_others_is_refused(gres, what):
-    (found,) = complaints(node("n1", f"{gres},{SEVEN}"))
-    assert found.startswith(
-        f"line 2: {what} names neither a profile, like a100_1g.5gb, nor a GPU that can have the other"
-    )
-
-
 def test_whole_gpus_have_indices_too():
     found = read(node("n1", f"gpu:a100:1(S:0),{SEVEN}", "gpu:a100:1(IDX:0),gpu:a100_1g.5gb:1(IDX:7)"))
     assert [held.idle for held in found.state.instances] == [True] * 6 + [False]
