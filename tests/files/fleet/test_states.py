@@ -1,6 +1,6 @@
 """Fleet states as files."""
 
-from documents import complaints, round_trip
+from documents import round_trip
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -49,19 +49,3 @@ def test_files(tmp_path):
     (tmp_path / "fleet.csv").write_text("profile,gpu,pinned,start,name\n2g.12gb,1,Yes,2,chat\n1g.6gb,0,,0,\n")
     assert STATE.read(tmp_path / "fleet.csv", gpu="A30", gpus=3) == state
     assert STATE.read(tmp_path / "fleet.csv", gpu="A30").gpus == 2
-
-
-def test_everything_wrong_with_a_table_is_told_at_once():
-    table = "gpu,profile,start,pinned\n0,1g.6gb,3,maybe\n0,2g.12gb,2,\nx,2g.12gb,1,\n"
-    assert complaints(STATE.from_csv, table, gpu="A30") == [
-        'line 2, pinned: must be true or false, is "maybe"',
-        "line 3: 2g.12gb@2 overlaps 1g.6gb@3 of line 2 on GPU 0",
-        'line 4, gpu: must be a whole number without a decimal point, is "x"',
-        "line 4, start: 2g.12gb cannot start at slice 1; legal starts: 0, 2",
-    ]
-    assert complaints(STATE.from_csv, "gpu,profile,begin\n0,1g.6gb,3\n") == [
-        "line 1: has no column start; add one",
-        'line 1, begin: unknown column "begin"; known: gpu, profile, start, name, pinned, owner, idle, weight',
-    ]
-    (found,) = complaints(STATE.from_csv, "gpu,profile,start\n0,1g.6gb,3\n")
-    assert found.startswith("gpu: a CSV file does not name its GPU")

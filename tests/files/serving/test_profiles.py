@@ -5,13 +5,12 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
-from documents import DELETE, POINT, PROFILES, SERVICES, changed, complaints, round_trip, text_file
+from documents import DELETE, PROFILES, changed, complaints, round_trip, text_file
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from serving_files import gpus, names, tables
 
 from mig_opt import InputError, Point, ProfileTable
-from mig_opt.files.serving.demands import DEMAND
 from mig_opt.files.serving.profiles import PROFILES as PROFILES_FILE
 from mig_opt.files.serving.profiles import import_profiles
 
@@ -37,14 +36,6 @@ def test_a_table_without_gpu_is_of_the_one_at_the_top():
         "profiles[0].gpu: is missing; name the GPU that was measured, here or for all profiles at the top of the file"
     ]
     assert PROFILES_FILE.from_json(bare, gpu="A100-80GB") == (first, second)
-
-
-def test_models_that_cannot_be_read_are_not_the_same():
-    document = changed(PROFILES, ("profiles", [{"model": {}, "points": [dict(POINT)]}] * 2))
-    wrong = "must be a text in quotes, is an empty object"
-    assert complaints(PROFILES_FILE.from_json, document) == [f"profiles[{index}].model: {wrong}" for index in range(2)]
-    services = changed(SERVICES, ("profiles", [{"model": {}, "gpu": "A30", "points": [dict(POINT)]}] * 2))
-    assert complaints(DEMAND.from_json, services) == [f"profiles[{index}].model: {wrong}" for index in range(2)]
 
 
 def test_points_come_last_on_lines_of_their_own():

@@ -3,14 +3,12 @@
 import itertools
 from unittest.mock import Mock
 
-import documents
 import pytest
 from documents import refused
 from nvml_machine import Machine
 from state_forms import cluster, complaints, node, places, state_from_text
 
 from mig_opt import Device, DriverError, FleetState, HeldInstance, Status, defragment, get_gpu
-from mig_opt.files.fleet.states import STATE
 from mig_opt.operations.observe.state_import import import_state
 
 KINDS = ("A30-24GB", "A100-40GB", "H100-80GB")
@@ -138,20 +136,3 @@ def test_free_gpus_of_several_kinds():
     assert (result.status, result.free) == (Status.OPTIMAL, (0, 1))
     one_node = FleetState(None, 1, (), kinds=FLEET.kinds, nodes=("n",) * 5)
     refused(defragment, one_node, match="node n has GPUs of several kinds", free="nodes")
-
-
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        ({"gpu": "A30"}, "kinds: say what each GPU is, and so does gpu; leave out one of the two"),
-        ({"kinds": ["A30", "nix"]}, "kinds[1]: unknown GPU 'nix'"),
-        ({"kinds": None}, "gpu: is missing; give the kind of GPU"),
-        ({"instances": [{"gpu": 0, "profile": "1g.5gb", "start": 0}]}, "instances[0]"),
-        ({"instances": [{"gpu": 2, "profile": "1g.6gb", "start": 0}]}, "instances[0].gpu: must be from 0 to 1, is 2"),
-        ({"nodes": ["n"]}, "nodes: has 1 entries for 2 GPUs"),
-    ],
-)
-def test_bad_kinds(change, problem):
-    document = {"schema": "mig-opt/state/1", "kinds": ["A30", "A100-40GB"], "instances": []} | change
-    told = documents.complaints(STATE.from_json, {key: value for key, value in document.items() if value is not None})
-    assert any(problem in line for line in told)
