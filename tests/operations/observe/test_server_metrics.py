@@ -160,8 +160,9 @@ def url():
         def do_GET(self) -> None:
             self.send_response(200)
             self.end_headers()
-            told = triton("bert", 27 * next(asked), 42_000).encode()
-            self.wfile.write(told if self.path == "/metrics" else b"<p>\n\xff")
+            number, others = next(asked), {"/page": b"<p>\n\xff", "/begins": b"up 1\n"}
+            told = triton("bert", 27 * number, 42_000).encode()
+            self.wfile.write(others.get(self.path, told) if number == 1 or self.path == "/page" else told)
 
         def log_message(self, *_: object) -> None:
             """Say nothing."""
@@ -176,6 +177,12 @@ def test_servers_are_asked_twice(url):
     seen = observe_services(DEMAND, [url], 0.3)["chat"]
     assert seen.requests == 27
     assert 0.3 <= seen.seconds < 5
+
+
+def test_a_counter_that_begins_meanwhile_has_counted_as_long(url, monkeypatch):
+    monkeypatch.setattr("mig_opt.operations.observe.server_metrics._MEANWHILE", 0.5)
+    seen = observe_services(DEMAND, [url.replace("metrics", "begins")])["chat"]
+    assert (seen.requests, seen.seconds) == (54, 0.5)
 
 
 def test_all_that_do_not_answer_are_told(url, tmp_path):
