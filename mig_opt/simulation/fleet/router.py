@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from mig_opt.gpu.geometry import GpuState
@@ -91,10 +91,14 @@ class Router(Arrivals):
         For each kind the numbers of its jobs in the whole trace, rising.
     offering : bool
         Jobs that wait are offered to other kinds. If not, each job keeps its kind.
+    running : mapping of int to int
+        For jobs of the whole trace that run at the start the index of the kind on which they do.
     """
 
-    def __init__(self, clusters: Sequence[Cluster], jobs: Sequence[Sequence[int]], *, offering: bool = True) -> None:
-        self.clusters, self._offering = clusters, offering
+    def __init__(
+        self, clusters: Sequence[Cluster], jobs: Sequence[Sequence[int]], *, offering: bool, running: Mapping[int, int]
+    ) -> None:
+        self.clusters, self._offering, self._running = clusters, offering, running
         self._places = heapq.merge(*(_places(*part) for part in zip(clusters, range(len(jobs)), jobs, strict=True)))
         self._next = next(self._places, None)
         self.arrival = math.inf if self._next is None else self._next.arrival
@@ -195,7 +199,7 @@ class Router(Arrivals):
             while (following := next(self._places, None)) is not None and following.job == job:
                 places.append(following)
             self._next = following
-            places.sort(key=lambda place: (not self._possible(place), self._expected_end(place)))
+            places.sort(key=self._rank)
             self._give(places)
             self._coming[places[0].part] += 1
             self._routed.append(places)
@@ -206,10 +210,15 @@ class Router(Arrivals):
         self._areas[place.part] += place.area
         self._given[place.part, place.number] = places
 
-    def _possible(self, place: _Place) -> bool:
-        """Return True if there may be an instance for a job on a kind, whose partitions may never change."""
+    def _rank(self, place: _Place) -> tuple[bool, bool, float]:
+        """Return the key by which kinds are sorted for a job.
+
+        First is the one on which it runs already, last are those that never have an instance for it.
+        """
         cluster = self.clusters[place.part]
-        return any(cluster.possible >> each & 1 for each in cluster.geometry.placements_of[place.profile])
+        possible = any(cluster.possible >> each & 1 for each in cluster.geometry.placements_of[place.profile])
+        elsewhere = self._running.get(place.job, place.part) != place.part
+        return elsewhere, not possible, self._expected_end(place)
 
     def _expected_end(self, place: _Place) -> float:
         """Return the seconds until a job ends on a kind."""

@@ -169,10 +169,16 @@ def simulate(
     parts = trace.parts()
     if not parts:
         check_jobs(trace)
-    clusters = [_cluster(part.trace) for part in parts]
+    there = [frozenset(held.profile for held in running.idle if held.gpu in part.gpus) for part in parts]
+    clusters = [_cluster(part.trace, profiles) for part, profiles in zip(parts, there, strict=True)]
     deciders = _of_parts(decider, trace)
     offering = any(callable(getattr(decider, name, None)) for name in ("withdrawn", "rejected"))
-    router = Arrivals(clusters[0]) if trace.gpu else Router(clusters, [part.jobs for part in parts], offering=offering)
+    router = Arrivals(clusters[0])
+    if not trace.gpu:
+        at_start = {
+            job: at for job, held in enumerate(running.busy) for at, own in enumerate(parts) if held.gpu in own.gpus
+        }
+        router = Router(clusters, [part.jobs for part in parts], offering=offering, running=at_start)
     course = Course(clusters[0], failure_limit, observer, reject, router)
     for decision in course.decisions():
         at = decision.part
@@ -221,7 +227,8 @@ class _RunningJobs(NamedTuple):
         for held in self.idle if decision.event == "begin" else ():
             if held.gpu in part.gpus:
                 cluster.create(held.gpu - part.gpus.start, cluster.geometry.index(held.profile, held.start))
-        if decision.event != "arrived" or part.jobs[decision.arguments[0]] >= len(self.busy):
+        # One that lost its GPU later is the scheduler's.
+        if decision.event != "arrived" or cluster.now or part.jobs[decision.arguments[0]] >= len(self.busy):
             return False
         (job,) = decision.arguments
         held = self.busy[part.jobs[job]]
@@ -291,5 +298,6 @@ def _decider(trace: Trace, policy: str | Policy, options: Mapping[str, object], 
     return decider
 
 
-def _cluster(trace: Trace) -> Cluster:
-    return Cluster(trace, geometry_of(trace.one_kind, trace.profile_set))
+def _cluster(trace: Trace, there: frozenset[str] = frozenset()) -> Cluster:
+    gpu = trace.one_kind
+    return Cluster(trace, geometry_of(gpu, trace.profile_set_on(gpu, there)))

@@ -14,6 +14,7 @@ from mig_opt import InputError, Job, PolicyError, Pool, Trace, get_gpu, simulate
 from mig_opt.fleet.bounds import trace_bounds
 from mig_opt.fleet.state import FleetState, HeldInstance
 from mig_opt.fleet.trace import Outage
+from mig_opt.gpu.catalogue import without_mig
 from mig_opt.heuristics.fleet.queues import FirstFit
 from mig_opt.method.registry import methods
 from mig_opt.models.fleet.admission import acceptance_bound
@@ -243,6 +244,11 @@ def test_a_fleet_starts_with_the_instances_of_a_state_of_the_same_kinds() -> Non
     }
     with pytest.raises(InputError, match="pools in that order"):
         simulate(trace, "best-fit", state=dataclasses.replace(state, instances=(), kinds=(A30, A100)))
+    # On the GPU of the same model without MIG the job that runs would fit, too.
+    held = (HeldInstance(2, "4g.24gb", 0, "chat"),)
+    beside = trace.replace(pools=(Pool(A30, 2, mig=False), Pool(A30, 1)))
+    state = FleetState(None, 3, held, kinds=(without_mig(A30), without_mig(A30), A30))
+    assert [run.gpu for run in simulate(beside, "first-fit", state=state, busy_until=3.0).log.runs()] == [2, 2]
 
 
 @pytest.mark.parametrize("policy", ["static", "pcie-unaware"])

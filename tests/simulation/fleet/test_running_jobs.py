@@ -44,6 +44,8 @@ def test_idle_instances_are_used() -> None:
     done = simulate(trace, "first-fit", state=STATE, busy_until=50)
     run = next(run for run in done.log.runs() if done.trace.jobs[run.job].name == "x")
     assert (run.gpu, run.placement.start, run.begin) == (2, 0, 1.0)
+    media = FleetState(A100, 1, (HeldInstance(0, "1g.5gb+me", 0, idle=True),))  # which no job asks for
+    assert simulate(trace, "first-fit", state=media).unfinished == ()
 
 
 def test_mistakes() -> None:
