@@ -15,6 +15,7 @@ from mig_opt.batch.timing import retimed_schedule
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.model import Placement
 from mig_opt.gpu.partitions import find_partition, wrong_partition
+from mig_opt.gpu.problems import uncounted
 from mig_opt.method.control import Control, call, run
 from mig_opt.method.options import RunKeywords, run_options
 from mig_opt.method.registry import AUTO, METHODS, Method, get_method, methods
@@ -152,10 +153,7 @@ def unplannable(batch: Batch) -> Iterator[Problem]:
     That is a profile that may exist less often than it has room for, and an instance with less memory than the profile
     as which it counts.
     """
-    for profile in batch.profiles():
-        if profile.max_count < len(profile.starts):
-            rule = f"may have {profile.max_count} of {profile.name} at {len(profile.starts)} start slices"
-            yield Problem("", f"{profile.gpu} {rule}, and no method counts them; leave starts out of its model")
+    yield from uncounted(batch.profiles())
     plain = {(each.gpu, each.compute_slices, each.memory_slices): each for each in batch.profiles()}
     for index, live in enumerate(batch.initial):
         own = batch.placement(live).profile

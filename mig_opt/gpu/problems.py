@@ -6,7 +6,7 @@ wanted, anything with its attributes will do, None for those that are wrong by t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from typing import Any
 
@@ -87,6 +87,17 @@ def _without_plain(gpu: Any) -> Iterator[Problem]:
                 message = f"{other.name} has as many compute slices, but no start at {bare[0]}"
                 yield Problem(f"{path}.starts", f"{message}; add it there, or drop it here")
                 break
+
+
+def uncounted(profiles: Iterable[Any], *, single: bool = False) -> Iterator[Problem]:
+    """Yield a problem for each profile that may exist less often than it has room for, where nothing counts instances.
+
+    One that may exist once is none if that is taken into account: with ``single``.
+    """
+    for profile in profiles:
+        if single < profile.max_count < len(profile.starts):
+            rule = f"may have {profile.max_count} of {profile.name} at {len(profile.starts)} start slices"
+            yield Problem("", f"{profile.gpu} {rule}, and no method counts them; leave starts out of its model")
 
 
 def _clash(one: Any, other: Any) -> str:

@@ -12,7 +12,7 @@ from documents import refused
 from places import PUBLISHED
 from strategies import PROFILE_SETS
 
-from mig_opt import Pool, catalogue, cost_tables, get_costs, get_gpu
+from mig_opt import FleetState, Job, Pool, Trace, catalogue, cost_tables, defragment, get_costs, get_gpu, simulate
 from mig_opt.gpu.model import GpuModel, OperationCosts, Placement, Profile, ProfileSet
 from mig_opt.gpu.pools import pool_problems
 from mig_opt.gpu.problems import operation_problems
@@ -123,6 +123,8 @@ def test_a_count_below_what_has_room_is_respected() -> None:
     gpu = GpuModel("odd", "odd", 30.0, 3, 3, (profile,), OperationCosts({1: 0.1}, {1: 0.1}))
     assert [[p.start for p in partition] for partition in gpu.maximal_partitions()] == [[0, 1], [0, 2], [1, 2]]
     assert len(list(gpu.placed_states())) == 7
+    for call, given in ((simulate, Trace((Job("a", 0.0, {1: 1.0}),), gpu)), (defragment, FleetState(gpu, 1, ()))):
+        assert refused(call, given, match="may have 2 of 1g at 3 start slices, and no method counts them") == [""]
 
 
 def test_partitions_of_many_slices_are_not_looked_for_among_all_states() -> None:

@@ -14,9 +14,10 @@ from mig_opt.api.defragment.joined import KindsGoal, KindsPlan, joined_migration
 from mig_opt.api.defragment.plans import Planner
 from mig_opt.api.defragment.problem import DefragmentationGoal, FleetMasks
 from mig_opt.api.defragment.rounds import rounds_of
-from mig_opt.errors import InputError, Problem, problems_of
+from mig_opt.errors import InputError, Problem, problems_of, raise_any
 from mig_opt.fleet.migration_plan import DefragmentationResult, MigrationPlan
 from mig_opt.fleet.state import FleetState, Migration
+from mig_opt.gpu.problems import uncounted
 from mig_opt.method.control import Control, run
 from mig_opt.method.options import RunKeywords, RunOptions, run_options
 from mig_opt.method.registry import Method
@@ -121,6 +122,8 @@ def defragment(
     problems += defragment_problems(state, room, free=free, **limits)
     settings = run_options(also=problems, time_limit=time_limit, **options)
     state = state.busy()
+    kinds = dict.fromkeys(map(state.kind, range(state.gpus)))
+    raise_any(uncounted((profile for kind in kinds for profile in kind.profiles), single=True))
     if state.gpu is None:
         return _of_kinds(state, Counter(room or ()), free, limits, settings)
     units = len(set(state.nodes)) if free == "nodes" else state.gpus

@@ -8,10 +8,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Generic, TypeVar
 
-from mig_opt.errors import PolicyError
+from mig_opt.errors import PolicyError, raise_any
 from mig_opt.fleet.log import CREATE, DESTROY, KINDS, Log
 from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.geometry import Geometry, GpuState, NumberedPlace, members
+from mig_opt.gpu.problems import uncounted
 
 _State = TypeVar("_State", bound=Hashable)
 Query = TypeVar("Query", bound=Hashable)
@@ -145,6 +146,7 @@ class FleetInstances(GpuStates):
     """
 
     def __init__(self, trace: Trace, geometry: Geometry) -> None:
+        raise_any(uncounted(geometry.profiles, single=True))
         super().__init__(geometry, [0] * trace.gpus)
         self.now = 0.0  # seconds after the start of the trace
         self.log = Log(trace, geometry)  # runs and operations so far
