@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mig_opt.fleet.job import Job, profiles_on
+from mig_opt.fleet.admission import admission_weights
 from mig_opt.fleet.trace import Trace, check_jobs
 
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 0.95, 1.0)
@@ -52,7 +52,7 @@ def describe_trace(trace: Trace) -> TraceSummary:
 
     Examples
     --------
-    >>> from mig_opt import get_gpu
+    >>> from mig_opt import Job, get_gpu
     >>> jobs = (Job("a", 0.0, {2: 10.0}, "2g.12gb"), Job("b", 10.0, {1: 5.0, 4: 2.0}))
     >>> summary = describe_trace(Trace(jobs, get_gpu("A30")))
     >>> summary.area, summary.load, summary.profiles
@@ -61,7 +61,7 @@ def describe_trace(trace: Trace) -> TraceSummary:
     check_jobs(trace)
     jobs = trace.jobs
     arrivals = [job.arrival for job in jobs]
-    areas = [_area(trace, job) for job in jobs]
+    areas = admission_weights(trace, "slice-seconds")
     span = arrivals[-1] - arrivals[0]
     before = math.fsum(area for area, at in zip(areas, arrivals, strict=True) if at < arrivals[-1])
     slices = sum(len(gpus) * kind.compute_slices for kind, gpus in trace.kinds.items())
@@ -84,16 +84,6 @@ def describe_trace(trace: Trace) -> TraceSummary:
         pcie_bound=len(bound) / len(jobs),
         pcie_demand=math.fsum(bound) / len(bound) / trace.pcie_limit if bound else 0.0,
     )
-
-
-def _area(trace: Trace, job: Job) -> float:
-    sizes = (
-        (profile.compute_slices, own.times[profile.compute_slices])
-        for kind in trace.kinds
-        if (own := job.on(kind))
-        for profile in profiles_on(kind, own)
-    )
-    return min(float(size * seconds) for size, seconds in sizes)
 
 
 def _histogram(trace: Trace) -> dict[str, int]:

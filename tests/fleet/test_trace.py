@@ -14,6 +14,7 @@ from online_worlds import traces
 from mig_opt import InputError, Job, Migration, OperationCosts, Pool, Trace, generate_trace, get_gpu, optimum, simulate
 from mig_opt.api.defragment.references import excess_fragmentation
 from mig_opt.files.fleet.traces import TRACE
+from mig_opt.fleet.description import describe_trace
 from mig_opt.fleet.disturbances import Disturbances, declare_times, declared_error
 from mig_opt.fleet.state import FleetState, HeldInstance
 from mig_opt.fleet.trace import Outage, batch_of, check_jobs
@@ -41,6 +42,8 @@ def test_profiles_of_a_job() -> None:
         (Job("a", 0.0, {2: 1.0, 1: 2.0}, "1g.5gb+me"), ["1g.5gb+me"]),
     ):
         assert [profile.name for profile in trace.profiles(job)] == names
+    grows = Job("a", 0.0, {1: 10.0, 4: 4.0}, memory_growth=((0.0, 2.0), (0.5, 20.0)))
+    assert describe_trace(Trace((grows,), A30)).area == 16.0, "it cannot be done on one slice"
 
 
 def test_steps_of_memory_are_pairs() -> None:
@@ -149,6 +152,8 @@ def test_each_kind_has_the_jobs_that_it_can_run_with_their_times_there() -> None
     assert [part.trace.jobs[0].profile for part in MIXED.parts()] == [None, "1g.6gb", None]
     assert [part.trace.outages for part in MIXED.parts()] == [(), (Outage(1, 1.0, 2.0),), ()]
     assert (MIXED.gpu, MIXED.gpus, MIXED.label) == (None, 4, "1 x A100-40GB + 2 x A30-24GB + 1 x A30-24GB without MIG")
+    too_large = Trace((Job("a", 0.0, {"A30": {1: 5.0}}, memory_gb=7),), pools=POOLS[:2])
+    refused(check_jobs, too_large, match="job 'a' can run nowhere")
 
 
 def test_a_trace_with_one_pool_is_one_without_pools() -> None:
@@ -174,11 +179,6 @@ def test_the_batch_of_a_trace_has_the_times_of_each_kind() -> None:
     batch = batch_of(MIXED)
     assert batch.tasks[1].times == {"A100-40GB": {7: 2.0}}
     assert batch.kinds == MIXED.kinds
-
-
-def test_a_job_that_no_kind_can_run_is_refused() -> None:
-    trace = Trace((Job("a", 0.0, {"A30": {1: 5.0}}, memory_gb=7),), pools=POOLS[:2])
-    refused(check_jobs, trace, match="job 'a' can run nowhere")
 
 
 def test_times_by_kind_are_declared_and_disturbed_kind_by_kind() -> None:
