@@ -178,9 +178,9 @@ class Trace(OnKinds):
         """The profiles that instances may have: variants with attributes only if a job asks for one."""
         return self.profile_set_on(self.one_kind)
 
-    def profile_set_on(self, gpu: GpuModel, there: frozenset[str] = frozenset()) -> ProfileSet:
-        """Return the profiles that instances may have on a kind of GPU where those ``there`` exist already."""
-        return gpu.profile_set({name for job in self.jobs if (name := job.asked(gpu.name)) is not None} | there)
+    def profile_set_on(self, gpu: GpuModel) -> ProfileSet:
+        """Return the profiles that instances may have on a kind of GPU."""
+        return gpu.profile_set({name for job in self.jobs if (name := job.asked(gpu.name)) is not None})
 
     def _problems(self) -> Iterator[Problem]:
         pools = self.pools or ()

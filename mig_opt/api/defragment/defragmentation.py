@@ -59,8 +59,8 @@ def defragment(
     and then an order is looked for that takes no more; if there is none, a small fleet is searched state by state.
     Where that leaves a doubt the status is ``feasible``, and ``lower_bound`` says how much might be saved at most.
 
-    Where instances have weights, the sum of these is least, not the number of migrations; weights do not count if
-    instances stay on their GPUs.
+    Where instances have weights, the sum of these is least, not the number of migrations; weights do not count on the
+    only GPU of a kind, nor if instances stay on their GPUs.
 
     GPUs of several kinds are planned apart: an instance stays on GPUs of its kind. A goal that they have in common,
     such as room for a profile that several kinds have, is shared among them in the best way. Where the state says which

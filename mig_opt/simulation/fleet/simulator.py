@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -169,8 +169,7 @@ def simulate(
     parts = trace.parts()
     if not parts:
         check_jobs(trace)
-    there = [frozenset(held.profile for held in running.idle if held.gpu in part.gpus) for part in parts]
-    clusters = [_cluster(part.trace, profiles) for part, profiles in zip(parts, there, strict=True)]
+    clusters = [_cluster(part, running.idle) for part in parts]
     deciders = _of_parts(decider, trace)
     offering = any(callable(getattr(decider, name, None)) for name in ("withdrawn", "rejected"))
     router = Arrivals(clusters[0])
@@ -205,7 +204,7 @@ def check_policy(trace: Trace, policy: str | Policy, *, reject: bool = False, **
     """
     decider = _decider(trace, policy, options, reject=reject)
     for own, part in zip(_of_parts(decider, trace), trace.parts(), strict=True):
-        own.begin(_cluster(part.trace))
+        own.begin(_cluster(part))
 
 
 def _of_parts(policy: Policy, trace: Trace) -> list[Policy]:
@@ -298,6 +297,8 @@ def _decider(trace: Trace, policy: str | Policy, options: Mapping[str, object], 
     return decider
 
 
-def _cluster(trace: Trace, there: frozenset[str] = frozenset()) -> Cluster:
-    gpu = trace.one_kind
-    return Cluster(trace, geometry_of(gpu, trace.profile_set_on(gpu, there)))
+def _cluster(part: TracePart, idle: Iterable[HeldInstance] = ()) -> Cluster:
+    gpu = part.trace.one_kind
+    there = [held.profile for held in idle if held.gpu in part.gpus]
+    asked = filter(None, (job.asked(gpu.name) for job in part.trace.jobs))
+    return Cluster(part.trace, geometry_of(gpu, gpu.profile_set([*there, *asked])))
