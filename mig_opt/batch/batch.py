@@ -14,6 +14,7 @@ from mig_opt.batch.kinds import (
     named_tables,
     no_costs,
     profile_set_of,
+    seconds_on,
     settled_costs,
     times_on,
 )
@@ -32,8 +33,6 @@ from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.catalogue import Gpu
 from mig_opt.gpu.devices import Device, device_problems
 from mig_opt.gpu.model import (
-    WITHOUT_MIG,
-    GivenCosts,
     GpuModel,
     OperationCosts,
     Placement,
@@ -115,18 +114,11 @@ class Task:
 
     def profiled(self, profile: Profile) -> float | None:
         """Return the seconds on an instance of ``profile`` if its memory is enough; None if they are not known."""
-        found: float | None = self.times.get(profile.compute_slices)
-        return self._by_kind(profile) if found is None else found
+        return seconds_on(self.times, profile)
 
     def seconds(self, profile: Profile) -> float:
         """Return the seconds on an instance of ``profile``, where the task can run."""
         return self.profiled(profile) or 0.0
-
-    def _by_kind(self, profile: Profile) -> float | None:
-        times: Mapping[Any, Any] = self.times
-        own = times.get(profile.gpu) or times.get(profile.gpu.removesuffix(WITHOUT_MIG)) or {}
-        found: float | None = own.get(profile.compute_slices)
-        return found
 
     def with_times(self, times: TimesByKind) -> Task:
         """Return the task with other times."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.gpu.catalogue import KnownName, known_gpu, with_mig
-from mig_opt.gpu.model import GpuModel, OperationCosts, ProfileSet
+from mig_opt.gpu.model import WITHOUT_MIG, GpuModel, OperationCosts, Profile, ProfileSet
 from mig_opt.gpu.pools import Pool
 
 
@@ -59,6 +59,15 @@ def times_on(times: Mapping[Any, Any], gpu: GpuModel) -> Mapping[int, float]:
     if next(iter(times)).__class__ is str:
         times = times.get(gpu.name) or times.get(with_mig(gpu).name) or {}
     return {size: times[size] for size in gpu.sizes if size in times} if not gpu.mig else times
+
+
+def seconds_on(times: Mapping[Any, Any], profile: Profile) -> float | None:
+    """Return the seconds on an instance out of times by size or by kind, as :func:`times_on` does; None without any."""
+    found: float | None = times.get(profile.compute_slices)
+    if found is None:
+        own = times.get(profile.gpu) or times.get(profile.gpu.removesuffix(WITHOUT_MIG)) or {}
+        found = own.get(profile.compute_slices)
+    return found
 
 
 def own_table(table: Mapping[Any, Any], gpu: GpuModel) -> Any:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any
 
-from mig_opt.batch.kinds import kind_name, named_tables, own_table, times_on
+from mig_opt.batch.kinds import kind_name, named_tables, own_table, seconds_on, times_on
 from mig_opt.batch.problems import other_kinds, times_problems
 from mig_opt.errors import InputError, Problem
-from mig_opt.gpu.model import WITHOUT_MIG, GpuModel, Profile
+from mig_opt.gpu.model import GpuModel, Profile
 from mig_opt.rules import check_values
 from mig_opt.rules.vocabulary import Gigabytes, Moment, Name, NameByKind, Number, TimesByKind, Wanted, Whole
 from mig_opt.serving.profile_table import smallest_profile
@@ -154,11 +154,7 @@ class Job:
 
     def seconds(self, profile: Profile) -> float | None:
         """Return the seconds that all of its work takes on an instance of a profile; None where it cannot run."""
-        found: float | None = self.times.get(profile.compute_slices)
-        if found is None and self.by_kind:
-            own = self.times.get(profile.gpu) or self.times.get(profile.gpu.removesuffix(WITHOUT_MIG)) or {}
-            found = own.get(profile.compute_slices)
-        return found
+        return seconds_on(self.times, profile)
 
     @property
     def most_gb(self) -> float | None:

@@ -90,10 +90,7 @@ def _without_plain(gpu: Any) -> Iterator[Problem]:
 
 
 def uncounted(profiles: Iterable[Any], *, single: bool = False) -> Iterator[Problem]:
-    """Yield a problem for each profile that may exist less often than it has room for, where nothing counts instances.
-
-    One that may exist once is none if that is taken into account: with ``single``.
-    """
+    """Yield a problem for each profile that may exist less often than there is room, but with ``single`` not once."""
     for profile in profiles:
         if single < profile.max_count < len(profile.starts):
             rule = f"may have {profile.max_count} of {profile.name} at {len(profile.starts)} start slices"

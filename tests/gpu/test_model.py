@@ -135,16 +135,6 @@ def test_partitions_of_many_slices_are_not_looked_for_among_all_states() -> None
     assert len(gpu.maximal_partitions()) == 1 + (1 + (1 + (1 + 1) ** 2) ** 2) ** 2
 
 
-def test_costs_by_kind_and_profile() -> None:
-    a100 = get_gpu("A100")
-    costs = a100.operation_costs
-    assert costs.of("create", a100.profile("3g.20gb")) == 0.2
-    assert costs.of("destroy", a100.profile("3g.20gb")) == 0.21
-    assert costs.of("create", a100.profile("1g.10gb")) == costs.of("create", a100.profile("1g.5gb+me")) == 0.16
-    zero = OperationCosts.zero(a100)
-    assert all(zero.of(kind, profile) == 0 for kind in ("create", "destroy") for profile in a100.profiles)
-
-
 def test_costs_are_equal_whatever_the_order_of_sizes() -> None:
     one, two = OperationCosts({1: 0.1, 2: 0.2}, {2: 1, 1: 2}), OperationCosts({2: 0.2, 1: 0.1}, {1: 2.0, 2: 1.0})
     assert one == two

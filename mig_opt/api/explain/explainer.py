@@ -9,7 +9,7 @@ from typing import Any
 
 from mig_opt.api.explain.conflicts import LEAST_SECONDS, Kept, Oracle, Shrinker, in_time
 from mig_opt.api.explain.explanation import Conflict, Explanation, Remedy, Verdict
-from mig_opt.api.explain.requirements import Requirement, RequirementKind, Requirements, spelled, target_requirement
+from mig_opt.api.explain.requirements import Requirement, RequirementKind, Requirements, spelled
 from mig_opt.api.solve import solve
 from mig_opt.batch.batch import Batch, wrong_batch
 from mig_opt.batch.bounds import best_lower_bound
@@ -209,8 +209,10 @@ class _Explaining:
         requirements, core = self._oracle.requirements, self._shrinker.core
         measured = None if self._least is None else self._least.schedule
         schedule = self._schedule if core == requirements.all else measured
+        text = f"the makespan must be at most {spelled(requirements.target)} s"
+        target = Requirement(RequirementKind.TARGET, "target", text, "with a longer makespan")
         yield Conflict(
-            requirements=(target_requirement(requirements.target), *requirements.ordered(core)),
+            requirements=(target, *requirements.ordered(core)),
             open=requirements.ordered(core - self._shrinker.needed),
             target=requirements.target,
             lower_bound=_at_most(self._oracle.lower_bound(core), schedule),

@@ -189,12 +189,6 @@ class Requirements:
         return costs, self.batch.parallel_operations or RequirementKind.DRIVER in dropped
 
 
-def target_requirement(target: float) -> Requirement:
-    """Return the requirement that the makespan is at most ``target`` seconds."""
-    text = f"the makespan must be at most {spelled(target)} s"
-    return Requirement(RequirementKind.TARGET, "target", text, "with a longer makespan")
-
-
 def spelled(seconds: float) -> str:
     """Return seconds in digits, without those that are only noise of floating-point sums."""
     return f"{seconds:.9g}"

@@ -106,7 +106,7 @@ def most_instances(geometry: Geometry, profile: int) -> tuple[int, ...]:
     """
     chosen: list[int] = []
     for place in geometry.placements_of[profile]:
-        if not geometry.conflicts[place] & geometry.mask(chosen) and len(chosen) < geometry.profiles[profile].max_count:
+        if not geometry.conflicts[place] & geometry.mask(chosen):
             chosen.append(place)
     return tuple(chosen)
 

@@ -262,7 +262,6 @@ def keeps_promise(
     At most 0.8 of the late requests that are allowed are late then. ``length`` has the requests, and the bursts, of the
     simulation, which has the same random numbers each time.
     """
-    rng = np.random.default_rng(_SEED)
     requests, bursts = length
     arrivals, rate = promise.arrivals, rate * (1 + promise.reserve)
     seconds = requests / rate
@@ -270,8 +269,8 @@ def keeps_promise(
         bursts_seconds = bursts * arrivals.burst_seconds / arrivals.burst_share
         seconds = max(seconds, min(bursts_seconds, _MOST_REQUESTS / rate))
     # The same points each time, made once where that is possible.
-    at_random = arrivals.kind == ArrivalKind.POISSON
-    stream = [_poisson(requests) / rate] if at_random else None
+    stream = [_poisson(requests) / rate] if arrivals.kind == ArrivalKind.POISSON else None
+    rng = np.random.default_rng(_SEED)
     return _late_share(workers, slo, rate, promise, seconds, rng=rng, stream=stream) <= promise.allowed * MARGIN
 
 
