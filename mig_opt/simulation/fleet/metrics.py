@@ -133,20 +133,7 @@ class Metrics:
 
 
 def measure(log: Log, power: PowerModel | None = None) -> Metrics:
-    """Return the figures of a log.
-
-    Parameters
-    ----------
-    log : Log
-        Log of a simulation.
-    power : PowerModel, optional
-        Power that the GPUs draw; by default that of :class:`PowerModel`.
-
-    Returns
-    -------
-    Metrics
-        Times in seconds, energy in joules.
-    """
+    """Return the figures of a log: times in seconds, energy in joules by a power model (by default as it stands)."""
     power = power or PowerModel()
     trace = log.trace
     columns = zip(trace.jobs, log.scheduled, log.finished, strict=True)
@@ -328,8 +315,7 @@ def fragmentation_series(log: Log) -> tuple[array[float], array[float]]:
 
     It is that of the placements on which jobs run; an instance that is being created counts when its job begins.
     """
-    series = {0.0: 0.0}
-    series.update((moment, level) for moment, level, _ in _usage_changes(log))
+    series = {0.0: 0.0} | {moment: level for moment, level, _ in _usage_changes(log)}
     return array("d", series), array("d", series.values())
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import heapq
 import math
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from mig_opt.fleet.trace import TracePart
 from mig_opt.gpu.geometry import GpuState
 from mig_opt.simulation.fleet.cluster import Cluster
 
@@ -87,19 +88,19 @@ class Router(Arrivals):
     ----------
     clusters : sequence of Cluster
         The GPUs of each kind, with the jobs that it can run.
-    jobs : sequence of sequence of int
-        For each kind the numbers of its jobs in the whole trace, rising.
+    parts : sequence of TracePart
+        The kinds, each with its jobs and GPUs.
     offering : bool
         Jobs that wait are offered to other kinds. If not, each job keeps its kind.
-    running : mapping of int to int
-        For jobs of the whole trace that run at the start the index of the kind on which they do.
+    running : sequence of int
+        GPUs of the jobs that run at the start, which are the first ones of the trace.
     """
 
     def __init__(
-        self, clusters: Sequence[Cluster], jobs: Sequence[Sequence[int]], *, offering: bool, running: Mapping[int, int]
+        self, clusters: Sequence[Cluster], parts: Sequence[TracePart], *, offering: bool, running: Sequence[int]
     ) -> None:
-        self.clusters, self._offering, self._running = clusters, offering, running
-        self._places = heapq.merge(*(_places(*part) for part in zip(clusters, range(len(jobs)), jobs, strict=True)))
+        self.clusters, self._parts, self._offering, self._running = clusters, parts, offering, running
+        self._places = heapq.merge(*(_places(own, part, parts[part].jobs) for part, own in enumerate(clusters)))
         self._next = next(self._places, None)
         self.arrival = math.inf if self._next is None else self._next.arrival
         # The jobs of the moment that have not been told yet: the place that each was given, then its other ones.
@@ -211,13 +212,10 @@ class Router(Arrivals):
         self._given[place.part, place.number] = places
 
     def _rank(self, place: _Place) -> tuple[bool, bool, float]:
-        """Return the key by which kinds are sorted for a job.
-
-        First is the one on which it runs already, last are those that never have an instance for it.
-        """
-        cluster = self.clusters[place.part]
+        """Return the rank of a kind for a job: first that on which it runs, last those that never have an instance."""
+        cluster, part = self.clusters[place.part], self._parts[place.part]
         possible = any(cluster.possible >> each & 1 for each in cluster.geometry.placements_of[place.profile])
-        elsewhere = self._running.get(place.job, place.part) != place.part
+        elsewhere = place.job < len(self._running) and self._running[place.job] not in part.gpus
         return elsewhere, not possible, self._expected_end(place)
 
     def _expected_end(self, place: _Place) -> float:

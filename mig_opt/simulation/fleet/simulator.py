@@ -172,12 +172,8 @@ def simulate(
     clusters = [_cluster(part, running.idle) for part in parts]
     deciders = _of_parts(decider, trace)
     offering = any(callable(getattr(decider, name, None)) for name in ("withdrawn", "rejected"))
-    router = Arrivals(clusters[0])
-    if not trace.gpu:
-        at_start = {
-            job: at for job, held in enumerate(running.busy) for at, own in enumerate(parts) if held.gpu in own.gpus
-        }
-        router = Router(clusters, [part.jobs for part in parts], offering=offering, running=at_start)
+    at_start = [held.gpu for held in running.busy]
+    router = Arrivals(clusters[0]) if trace.gpu else Router(clusters, parts, offering=offering, running=at_start)
     course = Course(clusters[0], failure_limit, observer, reject, router)
     for decision in course.decisions():
         at = decision.part
@@ -299,6 +295,6 @@ def _decider(trace: Trace, policy: str | Policy, options: Mapping[str, object], 
 
 def _cluster(part: TracePart, idle: Iterable[HeldInstance] = ()) -> Cluster:
     gpu = part.trace.one_kind
-    there = [held.profile for held in idle if held.gpu in part.gpus]
-    asked = filter(None, (job.asked(gpu.name) for job in part.trace.jobs))
-    return Cluster(part.trace, geometry_of(gpu, gpu.profile_set([*there, *asked])))
+    names = [one.name for one in gpu.profiles_of(part.trace.profile_set)]
+    names += [held.profile for held in idle if held.gpu in part.gpus]
+    return Cluster(part.trace, geometry_of(gpu, gpu.profile_set(names)))
