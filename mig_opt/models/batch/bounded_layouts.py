@@ -20,7 +20,6 @@ from mig_opt.batch.loads.layout_values import OpenLayout, PricedTasks, open_layo
 from mig_opt.batch.loads.layouts import Layout, LayoutTree, whole_layout
 from mig_opt.batch.loads.subsets import Reals, Table
 from mig_opt.models.batch.block_search import BlockSearch, M
-from mig_opt.models.batch.dual_price_bound import DualPrices
 
 _GRAINS = 10_000
 """Grains of a schedule for the list of layouts, at most."""
@@ -30,10 +29,6 @@ _MAX_OPEN = 10_000
 
 _LISTED_AT_A_TIME, SECONDS_PER_LAYOUT = 256, 3e-4
 """Layouts that are listed before the time is asked for; seconds to list one, and to find its first bound."""
-
-FINE_DESCENTS = ((40_000, 30), (160_000, 40))
-"""Grains, and times that the values of a layout are computed for its own dual prices, at most, where schedules come
-close to the bound; the second if the first do not rule it out."""
 
 _AT_A_TIME = 4
 """Layouts of a thread between two looks at the time that all of them have spent."""
@@ -88,9 +83,9 @@ def bound_layouts(
 class BoundedLayouts:
     """Source of the layouts that dual prices leave to one GPU on which nothing is live, and of bounds for them."""
 
-    def __init__(self, search: BlockSearch[M], dual_prices: DualPrices) -> None:
+    def __init__(self, search: BlockSearch[M], branches: Branches, prices: Reals) -> None:
         self._search = search
-        self.branches, self._prices = dual_prices.branches, dual_prices.prices
+        self.branches, self._prices = branches, prices
         self._layouts: list[BoundedLayout] | None = None
         self.end = math.inf  # clock of the control at which the time is up; set by who has a share of it for them
 

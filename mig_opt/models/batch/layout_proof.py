@@ -8,6 +8,9 @@ decided by block models. If all are, no better schedule is within the limit.
 
 The limit begins close to the bound and grows, since the work does as well: so the bound rises step by step, and where
 some assignment is left, its schedule is mostly the best.
+
+With more than some 35 tasks the sets of a layout are too many, unless the bound comes so close to its best schedule as
+it does in an order of its operations (:mod:`mig_opt.models.batch.layout_search`).
 """
 
 from __future__ import annotations
@@ -22,47 +25,24 @@ from mig_opt.batch.loads.layout_values import PricedTasks
 from mig_opt.batch.loads.layouts import MAX_LAYOUTS, number_of_layouts
 from mig_opt.batch.loads.task_sets import MAX_TASKS_OF_SETS, TaskSets
 from mig_opt.models.batch.block_search import BlockSearch, M
-from mig_opt.models.batch.bounded_layouts import FINE_DESCENTS, BoundedLayout, BoundedLayouts
-
-_MAX_TASKS_COARSE = 35
-"""Number of tasks on a GPU up to which coarse grains do. With more, schedules are so close to the bound that what is
-rounded off counts."""
+from mig_opt.models.batch.bounded_layouts import BoundedLayout, BoundedLayouts
 
 
-class _Effort(NamedTuple):
-    """Limits of a proof: of the grains of times, and of the sets that are listed."""
+class Effort(NamedTuple):
+    """Limits of the work on a layout: of the grains of times, and of the sets that are listed."""
 
-    # grains, and times that the values of a layout are computed for its own dual prices, at most; the second, if there
-    # are some, where the first do not rule it out
-    descents: tuple[tuple[int, int], ...]
+    # grains, and times that the values of a layout are computed for its own dual prices, at most
+    descent: tuple[int, int]
     grains: int  # of a schedule where sets are listed, at most
     most_sets: int  # sets of a branch, at most
     most_pairs: int  # pairs of them that are looked at in a layout, at most
-    priced_at_a_time: int  # layouts whose dual prices are sought before their assignments are decided
-    steps: tuple[int, int]  # the limit grows by such a part of the gap at first, and at least
 
 
-_FOR_SOME = (
-    _Effort(
-        descents=((5_000, 12),),
-        grains=10_000,
-        most_sets=2**22,
-        most_pairs=2**62,
-        priced_at_a_time=10_000,
-        steps=(16, 2**62),
-    ),
-)
-_FIRST_FOR_MANY = _Effort(
-    descents=FINE_DESCENTS,
-    grains=160_000,
-    most_sets=2**20,
-    most_pairs=2**33,
-    priced_at_a_time=16,
-    steps=(16, 50),
-)
-_FOR_MANY = (_FIRST_FOR_MANY, _FIRST_FOR_MANY._replace(most_pairs=2**36, steps=(4, 50)))
-"""Efforts of one proof, one after the other. With many tasks some layouts have too many sets anyway, and something else
-is to have its turn."""
+_FOR_ALL = Effort(descent=(5_000, 12), grains=10_000, most_sets=2**22, most_pairs=2**62)
+"""Effort of a proof by all layouts."""
+
+_FIRST_STEP = 16
+"""Part of the gap by which the limit grows at first."""
 
 _FIRST_CANDIDATES, _MAX_CANDIDATES = 20, 500
 """Assignments with some layouts that are taken at first, as their schedules may make the limit shorter; and at most."""
@@ -88,18 +68,14 @@ def prove_by_layouts(search: BlockSearch[M], bounded: BoundedLayouts, share: flo
     layouts = bounded.layouts()
     if layouts is None:
         return
-    proof = _LayoutProof(search, bounded, layouts)
-    for effort in (
-        _FOR_SOME if len(search.problem.batch.tasks) <= _MAX_TASKS_COARSE * len(search.problem.gpus) else _FOR_MANY
-    ):
-        proof.raise_lower(effort)
+    _LayoutProof(search, bounded, layouts).raise_lower()
 
 
-class _LayoutProof:
-    """Proof by layouts within limits of time that grow."""
+class LayoutDecisions:
+    """Decisions about layouts: whether they have schedules within a limit of time."""
 
-    def __init__(self, search: BlockSearch[M], bounded: BoundedLayouts, layouts: Sequence[BoundedLayout]) -> None:
-        self._search, self._bounded, self._layouts = search, bounded, layouts
+    def __init__(self, search: BlockSearch[M], bounded: BoundedLayouts) -> None:
+        self._search, self._bounded = search, bounded
         self._decided: set[tuple[int, ...]] = set()
         self._stopped = False
 
@@ -108,37 +84,14 @@ class _LayoutProof:
         """True if the time is up."""
         return self._bounded.left() <= 0
 
-    def raise_lower(self, effort: _Effort) -> None:
-        """Raise the bound step by step, as far as that takes no more than some effort."""
-        search = self._search
-        first, last = effort.steps
-        step, failed = max(1, (search.upper - search.lower) // first), search.upper
-        while search.open and not self.expired and search.lower < min(failed, search.upper):
-            at_most = min(search.lower + step, failed, search.upper) - 1
-            if self._work_through(at_most, effort):
-                search.raise_lower(min(at_most + 1, search.upper))
-                step *= _GROWTH
-            else:
-                # Better schedules may have been found, but the bound needs smaller steps.
-                failed, step = at_most, max(1, (at_most - search.lower) // _SHRINKING)
-                if step < (search.upper - search.lower) // last:
-                    return
+    def decide(self, layouts: Sequence[BoundedLayout], at_most: int, effort: Effort) -> bool:
+        """Decide every assignment with some layouts within some ticks; return False if that was not possible.
 
-    def _work_through(self, at_most: int, effort: _Effort) -> bool:
-        """Decide every assignment within some ticks; return False if that was not possible."""
-        within = [layout for layout in self._layouts if layout.lower <= at_most]
-        within.sort(key=lambda layout: layout.lower)
-        for start in range(0, len(within), effort.priced_at_a_time):
-            if not self._work_on(within[start : start + effort.priced_at_a_time], at_most, effort):
-                return False
-        return True
-
-    def _work_on(self, layouts: Sequence[BoundedLayout], at_most: int, effort: _Effort) -> bool:
-        """Decide every assignment with some layouts; return False if that was not possible."""
+        Layouts without one get a higher bound; better schedules go to the search.
+        """
         search = self._search
-        for grains, rounds in effort.descents:
-            if not self._bounded.rule_out(layouts, min(at_most, search.upper - 1), grains, rounds):
-                return False
+        if not self._bounded.rule_out(layouts, min(at_most, search.upper - 1), *effort.descent):
+            return False
         with ThreadPoolExecutor(search.control.workers) as pool:
             # Few layouts at a time: a better schedule makes the limit shorter for those that follow.
             few = search.control.workers
@@ -149,7 +102,7 @@ class _LayoutProof:
             )
 
     def _decide_all(
-        self, layouts: Sequence[BoundedLayout], at_most: int, effort: _Effort, pool: ThreadPoolExecutor
+        self, layouts: Sequence[BoundedLayout], at_most: int, effort: Effort, pool: ThreadPoolExecutor
     ) -> bool:
         """Decide the assignments of some layouts; return False if they are too many or the time is up."""
         search = self._search
@@ -178,7 +131,7 @@ class _LayoutProof:
                 most = _MAX_CANDIDATES
 
     def _all_assignments(
-        self, layouts: Sequence[BoundedLayout], tasks: PricedTasks, most: int, effort: _Effort, pool: ThreadPoolExecutor
+        self, layouts: Sequence[BoundedLayout], tasks: PricedTasks, most: int, effort: Effort, pool: ThreadPoolExecutor
     ) -> list[_Found]:
         """Find the assignments with each of some layouts, in several threads."""
         control = self._search.control
@@ -199,7 +152,7 @@ class _LayoutProof:
         self._decided.add(places)
         return True
 
-    def _assignments(self, layout: BoundedLayout, tasks: PricedTasks, most: int, effort: _Effort) -> _Found:
+    def _assignments(self, layout: BoundedLayout, tasks: PricedTasks, most: int, effort: Effort) -> _Found:
         """Find all assignments with some layouts that the loads allow within the limit."""
         problem = self._search.problem
         if layout.prices is not None:
@@ -219,6 +172,27 @@ class _LayoutProof:
         few = list(itertools.islice(sets.assignments(expired), most + 1))
         assignments = tuple(tuple(problem.symmetry_reduced(places)) for places in few)
         return _Found(sets.steps, assignments, complete=len(few) <= most and not expired(), too_large=False)
+
+
+class _LayoutProof(LayoutDecisions):
+    """Proof by all layouts, within limits of time that grow."""
+
+    def __init__(self, search: BlockSearch[M], bounded: BoundedLayouts, layouts: Sequence[BoundedLayout]) -> None:
+        super().__init__(search, bounded)
+        self._layouts = layouts
+
+    def raise_lower(self) -> None:
+        """Raise the bound step by step, until the least step is too long."""
+        search = self._search
+        step, failed = max(1, (search.upper - search.lower) // _FIRST_STEP), search.upper
+        while search.open and not self.expired and search.lower < min(failed, search.upper):
+            at_most = min(search.lower + step, failed, search.upper) - 1
+            if self.decide([layout for layout in self._layouts if layout.lower <= at_most], at_most, _FOR_ALL):
+                search.raise_lower(min(at_most + 1, search.upper))
+                step *= _GROWTH
+            else:
+                # Better schedules may have been found, but the bound needs smaller steps.
+                failed, step = at_most, max(1, (at_most - search.lower) // _SHRINKING)
 
 
 class _Found(NamedTuple):

@@ -21,7 +21,7 @@ these are too many, the block model with divided loads (:mod:`mig_opt.models.bat
 
 from __future__ import annotations
 
-import copy
+import math
 import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -41,7 +41,7 @@ from mig_opt.method.control import Limits
 from mig_opt.models.batch.divided_blocks import DividedBlocks
 from mig_opt.models.solvers.backend import IntegerOutcome, Request
 from mig_opt.models.solvers.cpsat import run
-from mig_opt.models.solvers.longest_path import Weights, path_weights
+from mig_opt.models.solvers.longest_path import path_weights
 
 _HIGHEST = 2**60
 """Weighted ticks of all tasks and operations, at most."""
@@ -124,32 +124,28 @@ class LayoutRelaxation:
         self._ticks = ticks[:, self._places].astype(np.int64)
         self._cover = np.array([[place in through for place in self._places] for _, through in paths], np.bool_)
         self._operations = np.array([own for own, _ in paths], np.int64)
-        self._weigh()
-
-    def _weigh(self, orders: OperationOrders | None = None) -> None:
-        """Find the weights of the paths with which divided tasks tell most, with the best of some orders at these."""
+        # The weights at which divided tasks tell most; with the best order they are mostly the same.
         possible = self._ticks < NEVER
-        places = [self._problem.places[at] for at in self._places]
-        longest = int(self._ticks[possible].max(initial=1)) * len(self._ticks)
-        longest += int(self._operations.max(initial=0)) + sum(place.create + place.destroy for place in places)
+        longest = int(self._ticks[possible].max(initial=1)) * len(self._ticks) + int(self._operations.max(initial=0))
+        longest += sum(problem.places[at].create + problem.places[at].destroy for at in self._places)
         scale = max(1, min(_FINEST, _HIGHEST // longest))
-
-        def whole(weights: Weights) -> Integers:
-            return np.rint(weights * scale).astype(np.int64)
-
-        given = self._operations if orders is None else lambda weights: orders.least(whole(weights))
-        self._weights = whole(path_weights(self._ticks, possible, self._cover, given))
+        weights = path_weights(self._ticks, possible, self._cover, self._operations)
+        self._weights = np.rint(weights * scale).astype(np.int64)
         self._sum = max(1, int(self._weights.sum()))
         least = self._costs().min(axis=1)
         self._least_of_tasks = int(least.clip(max=_HIGHEST).sum())
-        operations = self._operations if orders is None else orders.least(self._weights)
-        self._least = int(operations @ self._weights) + self._least_of_tasks
+        self._least = int(self._operations @ self._weights) + self._least_of_tasks
         self.lower = _HIGHEST if (least >= _HIGHEST).any() else -(-self._least // self._sum)
 
     def _costs(self) -> npt.NDArray[np.int64]:
         """Return what each task adds to the weighted sum of the paths, shape (tasks, stacks)."""
         costs = self._ticks * (self._weights @ self._cover)
         return np.where(self._ticks < NEVER, costs, _HIGHEST)
+
+    @property
+    def prices(self) -> npt.NDArray[np.float64]:
+        """Dual prices of the tasks: what each adds to the weighted sum of the paths, at least; shape (tasks,)."""
+        return self._costs().min(axis=1).astype(np.float64)
 
     def left(self, at_most: int) -> list[list[int]]:
         """Return for each task the indices of its stacks in schedules within some ticks; none if there are none."""
@@ -165,20 +161,20 @@ class LayoutRelaxation:
             for task, stacks in enumerate(self.left(at_most))
         ]
 
-    def bound(self, control: Limits, at_most: int, share: float = 1.0) -> int:
+    def bound(self, control: Limits, at_most: int, seconds: float = math.inf) -> int:
         """Return ticks that every schedule takes, with whole tasks and divided loads; at most one more than a limit.
 
-        It takes a share of the time that is left, at most.
+        It takes as many seconds, at most.
         """
-        outcome, _ = self._solve(control, at_most, share, members=0)
+        outcome, _ = self._solve(control, at_most, seconds, members=0)
         return at_most + 1 if outcome is None or outcome.infeasible else outcome.bound
 
-    def divisions(self, control: Limits, at_most: int, share: float = 1.0) -> tuple[int, Iterator[list[int]]]:
+    def divisions(self, control: Limits, at_most: int, seconds: float = math.inf) -> tuple[int, Iterator[list[int]]]:
         """Return ticks that every schedule takes, as :meth:`bound` does, and assignments that take hardly more, if any.
 
         An assignment has the place of each task. Its paths are within the limit; waits for the driver come on top.
         """
-        outcome, loads = self._solve(control, at_most, share, members=_MEMBERS)
+        outcome, loads = self._solve(control, at_most, seconds, members=_MEMBERS)
         if loads is None or (outcome is not None and outcome.infeasible):
             return at_most + 1, iter(())
         if outcome is None or outcome.values is None:
@@ -197,41 +193,36 @@ class LayoutRelaxation:
         told = self._all_used and not self._problem.batch.parallel_operations and not orders.too_many
         return orders if told else None
 
-    @cached_property
-    def _in_any_order(self) -> LayoutRelaxation:
-        """The relaxation with the weights at which divided tasks and the best order at these tell most together."""
-        best = copy.copy(self)
-        if self._orders is not None:
-            best._weigh(self._orders)
-        return best
-
     def best_order(self) -> Integers | None:
         """Return the ticks of operations and waits on each path in about the best order; None if there is none."""
-        return None if self._orders is None else self._orders.least(self._in_any_order._weights)
+        return None if self._orders is None else self._orders.least(self._weights)
 
     def in_orders(self, at_most: int) -> InOrders:
         """Return what operations take in each order in which the layout may have schedules within some ticks."""
-        best = self._in_any_order
-        spare = at_most * best._sum - best._least_of_tasks
-        within = None if self._orders is None else self._orders.within(best._weights, spare)
+        best = self.best_order()
+        if best is None or self._orders is None:
+            return InOrders(self.lower, None)
+        lower = max(self.lower, -(-(int(best @ self._weights) + self._least_of_tasks) // self._sum))
+        spare = at_most * self._sum - self._least_of_tasks
+        within = self._orders.within(self._weights, spare) if lower <= at_most else []
         found = None if within is None else self._unlike(within)
-        return InOrders(best.lower, None if found is None or len(found) > _MAX_ORDERS else found)
+        return InOrders(lower, None if found is None or len(found) > _MAX_ORDERS else found)
 
-    def divisions_in_order(self, control: Limits, at_least: int, at_most: int, share: float) -> Iterator[list[int]]:
+    def divisions_in_order(self, control: Limits, at_least: int, at_most: int, seconds: float) -> Iterator[list[int]]:
         """Yield assignments whose paths are within the limit with all waits for the driver, in an order of operations.
 
-        That order is sought for loads that are divided at will, in a share of the time that is left; of those that take
-        least time, it is the one that leaves most room to the division.
+        That order is sought for loads that are divided at will, in some ``seconds``; of those that take least time, it
+        is the one that leaves most room to the division, sought for as long again.
         """
         built = self._blocks(at_least, at_most)
         if built is None or all(len(group) == 1 for group in built[1].parts):
             return
         blocks, loads = built
-        shortest = run(blocks.model, control, Request(at_least=at_least, share=share, tight=True), workers=1)
+        shortest = run(blocks.model, control, Request(at_least=at_least, seconds=seconds, tight=True), workers=1)
         if shortest.values is None or shortest.objective is None:
             return
         blocks.widen(shortest.objective, loads.room)
-        widest = run(blocks.model, control, Request(at_least=-at_most, share=share, tight=True), workers=1)
+        widest = run(blocks.model, control, Request(at_least=-at_most, seconds=seconds, tight=True), workers=1)
         values = shortest.values if widest.values is None else widest.values
         operations = blocks.operations_of(values, self._cover)
         for stacks in _Division(self._cover, operations, loads, values).assignments(at_most, control):
@@ -265,7 +256,7 @@ class LayoutRelaxation:
         return (blocks, found[0]) if self._use_all(blocks.model, left, loads) else None
 
     def _solve(
-        self, control: Limits, at_most: int, share: float, members: int
+        self, control: Limits, at_most: int, seconds: float, members: int
     ) -> tuple[IntegerOutcome | None, _Loads | None]:
         """Minimise the longest path, where groups have their loads divided that have some members for each stack.
 
@@ -287,7 +278,7 @@ class LayoutRelaxation:
         least = min(self.lower, at_most)
         # Not as for proofs: without linear programming the bounds of sums can creep up tick by tick for minutes, which
         # the deterministic time hardly counts.
-        return run(model, control, Request(at_least=least, share=share), workers=1), divided
+        return run(model, control, Request(at_least=least, seconds=seconds), workers=1), divided
 
     def _divided_loads(
         self,

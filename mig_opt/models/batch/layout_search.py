@@ -1,16 +1,15 @@
-"""Search layout by layout, for batches with too many tasks for their sets: bounds and better schedules by CP-SAT.
+"""Search layout by layout: bounds, better schedules and proofs, for some three dozen tasks and more on one GPU.
 
-In one layout (:mod:`mig_opt.batch.loads.layouts`) all operations are known, so what remains is to assign each task to a
-placement: a small model without order in time. Dual prices of their own (:mod:`mig_opt.models.batch.bounded_layouts`)
-rule out all but a few of the layouts that may have a schedule close to the bound, which rises with each step. The model
-of each that is left is worked on for some seconds, again and again for longer: that finds the schedules close to the
-bound.
+For given placements (:mod:`mig_opt.batch.loads.layouts`) all operations are known, so what remains is to assign each
+task to one of them. The bounds of divided tasks (:mod:`mig_opt.batch.loads.layout_bounds`) and then of divided loads
+(:mod:`mig_opt.models.batch.layout_relaxation`) rule out nearly all choices of placements. The others become a layout
+for each order of their operations in which they may have a schedule close to their bound; what would take longer stays
+behind, with that bound. The layout of the least bound is always the next one, and the bound of the batch rises with it.
 
-Without dual prices, as with a hundred tasks, the bounds of divided tasks (:mod:`mig_opt.batch.loads.layout_bounds`) and
-then of divided loads (:mod:`mig_opt.models.batch.layout_relaxation`) rule out nearly all choices of placements, in
-whatever order they are created. The others become a layout for each order of their operations in which they may still
-have a better schedule. The bound of the best one is mostly as long as a schedule, whose loads are divided to the tick:
-that proves most batches of 100 to 10,000 tasks.
+The bound of a layout in order is mostly as long as a schedule, or nearly. With up to some sixty tasks, all sets of
+tasks decide it (:mod:`mig_opt.models.batch.layout_proof`), within few ticks more than its bound at a time. With more,
+loads are divided to the tick, which proves most batches of 100 to 10,000 tasks. What is left is searched by CP-SAT for
+some seconds, again and again for longer.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -27,22 +27,12 @@ from ortools.sat.python import cp_model
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.branches import branches_of
 from mig_opt.batch.loads.layout_values import OpenLayout
-from mig_opt.batch.loads.layouts import (
-    MAX_LAYOUTS,
-    LayoutTree,
-    in_one_order,
-    layouts_in,
-    number_of_layouts,
-)
+from mig_opt.batch.loads.layouts import LayoutTree, in_one_order, layouts_in, number_of_layouts
+from mig_opt.batch.loads.task_sets import MAX_TASKS_OF_SETS
 from mig_opt.batch.loads.tree import task_ticks
 from mig_opt.models.batch.block_search import BlockSearch, M
-from mig_opt.models.batch.bounded_layouts import (
-    FINE_DESCENTS,
-    SECONDS_PER_LAYOUT,
-    BoundedLayout,
-    BoundedLayouts,
-    bound_layouts,
-)
+from mig_opt.models.batch.bounded_layouts import SECONDS_PER_LAYOUT, BoundedLayout, BoundedLayouts, bound_layouts
+from mig_opt.models.batch.layout_proof import Effort, LayoutDecisions
 from mig_opt.models.batch.layout_relaxation import LayoutRelaxation
 from mig_opt.models.solvers.backend import Request
 from mig_opt.models.solvers.cpsat import run
@@ -55,22 +45,12 @@ its own, but bounds rule out most choices in whatever order they are created."""
 _LISTING_SHARE = 0.5
 """Share of the time that is left for a list of choices, at most: else it is not begun."""
 
-_FIRST_SECONDS = 1.0
-"""Seconds for a layout; each further time twice as many."""
+_QUICK_SECONDS, _FIRST_SECONDS = 0.2, 1.0
+"""Seconds for a layout, where sets of tasks follow, and else; each further time twice as many."""
 
 _IDLE_SECONDS = 4.0
 """Seconds without a better bound or schedule, after which another search has its turn: in some batches one layout is as
 good as hundreds of others."""
-
-_STEPS, _MIN_LAYOUTS = 8, 8
-"""Part of the gap by which schedules that dual prices are to rule out are longer than the bound; twice that, if they
-leave fewer layouts than the second number."""
-
-_LONGEST_STEP = 5e-4
-"""The part of the bound that this is at most: dual prices rule out few layouts that are far above it."""
-
-_PRICING_SHARE = 0.25
-"""Share of the time that is left for one of these, at most."""
 
 _BOUND_SECONDS = 0.5
 """Seconds for the bound of a layout with whole tasks and divided loads, at most: mostly a hundredth is enough, and the
@@ -81,9 +61,6 @@ _SECONDS_PER_MODEL, _SECONDS_PER_RELAXATION = 0.01, 0.005
 
 _AT_A_TIME = 32
 """Layouts of a thread that are relaxed, or bounded by their relaxation, before the time is asked for."""
-
-_RELAXED_AT_ONCE, _DIVIDED_AT_ONCE = 64, 16
-"""Layouts that are relaxed before anything else; and those of them whose loads are divided."""
 
 _DIVIDED_PARTS = (256, 16, 4)
 """Parts of the gap of a layout within which it is to have schedules with divided loads, until it has some. Close to the
@@ -96,57 +73,64 @@ order."""
 _SECONDS_PER_ORDER = 0.1
 """Seconds to find the good orders of a layout."""
 
+_ORDERED_WITHIN, _FEWER_ORDERS, _LISTINGS = 3e-4, 4, 3
+"""Share of the bound of a layout, within which its orders are listed, where sets of tasks decide it; divisor of that
+where they are too many, and how often they may be listed."""
+
+_DECIDED_WITHIN, _GROWTH, _SHRINKING = 2.5e-5, 2, 4
+"""Share of the bound of a layout, within which its sets are listed at first; factor of the next step, and divisor after
+one with too many sets."""
+
+_EFFORTS = (
+    Effort(descent=(40_000, 30), grains=160_000, most_sets=2**20, most_pairs=2**33),
+    Effort(descent=(160_000, 40), grains=160_000, most_sets=2**22, most_pairs=2**36),
+)
+"""Efforts of these lists: the first one, and that after a search by CP-SAT, which may take as long as that."""
+
 _POLISH_SHARE = 0.05
 """Largest share of the time that is left, for the best order of operations of an assignment."""
 
 
-def search_layouts(
-    search: BlockSearch[M], bounded: BoundedLayouts | None, share: float, take_turns: Callable[[], bool]
-) -> None:
+def has_choices(problem: IntegerBatch) -> bool:
+    """Return True if layouts can be searched: there is one GPU on which nothing is live, with not too many of them."""
+    if len(problem.gpus) > 1 or not problem.alike or problem.operations_take_no_time or Highs().missing():
+        return False
+    return number_of_layouts(branches_of(problem).unordered) <= _MAX_CHOICES
+
+
+def search_layouts(search: BlockSearch[M], share: float, take_turns: Callable[[], bool]) -> None:
     """Raise the bound of a search and find better schedules, layout by layout.
 
-    The search has a schedule on one GPU; nothing is live, and operations take time. The layouts are ``bounded`` if
-    there are dual prices. ``take_turns`` is called from time to time when the layouts bring nothing: it searches for
-    better schedules by other means, until that brings nothing any more, or returns False for the end of the search.
+    The search has a schedule; its problem :func:`has_choices`. ``take_turns`` is called from time to time when the
+    layouts bring nothing: it searches for better schedules by other means, until that brings nothing any more, or
+    returns False for the end of the search.
     """
-    branches = branches_of(search.problem)
-    if bounded is None:
-        possible = number_of_layouts(branches.unordered) <= _MAX_CHOICES
-    else:
-        possible = number_of_layouts(branches) <= MAX_LAYOUTS
-    if possible:
-        _LayoutSearch(search, bounded, share, take_turns).run()
-
-
-def divide_layouts(search: BlockSearch[M], bounded: BoundedLayouts) -> None:
-    """Find better schedules of the layouts with the least bounds, whose loads are divided to the tick."""
-    if number_of_layouts(bounded.branches) <= MAX_LAYOUTS:
-        _LayoutSearch(search, bounded, 1.0, lambda: False).divide()
+    _LayoutSearch(search, share, take_turns).run()
 
 
 class _LayoutSearch:
     """Search by the layouts that may have a better schedule."""
 
-    def __init__(
-        self, search: BlockSearch[M], bounded: BoundedLayouts | None, share: float, take_turns: Callable[[], bool]
-    ) -> None:
-        control = search.control
+    def __init__(self, search: BlockSearch[M], share: float, take_turns: Callable[[], bool]) -> None:
+        control, tasks = search.control, len(search.problem.batch.tasks)
         self._search, self._control, self._take_turns = search, control, take_turns
         self._end = control.end_of(share)
-        self._branches, self._bounded = branches_of(search.problem), bounded
-        if bounded is not None:
-            bounded.end = self._end
-        self._priced = 0  # ticks of schedules up to which no more prices are sought
+        self._branches = branches_of(search.problem)
         self._least = search.upper  # the least bound of the layouts that are solved
         self._seconds: dict[BoundedLayout, float] = {}  # of the last time that each was worked on
         self._relaxed: dict[BoundedLayout, LayoutRelaxation] = {}
         self._bounded_by_relaxation: set[BoundedLayout] = set()
         # of each layout, the ticks within which its operations were put in order; 0 once they are in a known one
         self._ordered: dict[BoundedLayout, int] = {}
+        self._known_orders: defaultdict[BoundedLayout, set[tuple[int, ...]]] = defaultdict(set)
         self._divided: set[BoundedLayout] = set()
-        self._relaxes = not Highs().missing()
         self._all_used = self._branches.tell_all
         self._ticks = task_ticks(search.problem, search.problem.places)
+        self._by_sets = tasks <= MAX_TASKS_OF_SETS
+        self._bounded = BoundedLayouts(search, self._branches, np.ones(tasks))
+        self._decisions = LayoutDecisions(search, self._bounded)
+        # of each layout, the next step of its bound by sets of tasks; 0 if these are too many for now
+        self._steps: dict[BoundedLayout, int] = {}
 
     @property
     def _left(self) -> float:
@@ -173,75 +157,46 @@ class _LayoutSearch:
                 over = not self._take_turns()
                 gap, gained = search.upper - search.lower, control.clock
                 continue
-            within = [layout for layout in layouts if layout.lower < self._priced]
-            most_priced = min(search.lower + 2 * self._step, search.upper)
-            if self._bounded is not None and len(within) < _MIN_LAYOUTS and self._priced < most_priced:
-                self._price(self._bounded, layouts)
+            layout = min(layouts, key=self._rank)
+            # The schedules of the first layout make the bounds of the others a matter of milliseconds.
+            if layout not in self._bounded_by_relaxation and (self._divided or layout not in self._relaxed):
+                self._relax(layouts, layout)
+                gained = control.clock  # that is progress, too
             else:
-                layout = min(within or layouts, key=self._rank)
-                # The schedules of the first layout make the bounds of the others a matter of milliseconds.
-                unbounded = layout not in self._bounded_by_relaxation and (self._divided or layout not in self._relaxed)
-                if self._relaxes and unbounded:
-                    self._relax(layouts if self._bounded is None else within or [layout], layout)
-                    gained = control.clock  # that is progress, too
-                else:
-                    layouts += self._go_on(layouts.pop(layouts.index(layout)))
+                layouts += self._go_on(layouts.pop(layouts.index(layout)), layouts)
 
-    def _go_on(self, layout: BoundedLayout) -> list[BoundedLayout]:
+    def _go_on(self, layout: BoundedLayout, others: Sequence[BoundedLayout]) -> list[BoundedLayout]:
         """Take the next step with a layout; return what is left of it."""
-        if self._relaxed and not self._divided:
-            self._divide(layout)
-            return [layout]
-        if layout in self._relaxed and self._ordered.get(layout, sys.maxsize) >= self._search.upper:
+        layout.lower = max(layout.lower, self._search.lower)
+        if not self._divided:
+            self._divide(layout, _QUICK_SECONDS if self._by_sets else _FIRST_SECONDS)
+        elif self._ordered.get(layout, sys.maxsize) >= self._search.upper:
             return self._order(layout)
-        if layout in self._relaxed and layout not in self._divided:
-            self._divide(layout)
-            return [layout]
-        return [] if self._work_on(layout) else [layout]
-
-    def divide(self) -> None:
-        """Divide the loads of the layouts with the least bounds."""
-        layouts = (self._layouts() or []) if self._relaxes else []
-        for layout in heapq.nsmallest(_RELAXED_AT_ONCE, layouts, key=lambda layout: layout.lower):
-            if self._left > 0:
-                self._relaxed[layout] = self._relaxation(layout)
-                self._control.spend(_SECONDS_PER_RELAXATION)
-        for layout in heapq.nsmallest(_DIVIDED_AT_ONCE, self._relaxed, key=lambda layout: self._relaxed[layout].lower):
-            if self._search.open and self._left > 0:
-                self._divide(layout, in_order=False)
+        elif self._by_sets and self._steps.get(layout, 1):
+            self._decide(layout, others)
+        elif layout not in self._divided:
+            self._divide(layout, _FIRST_SECONDS)
+        elif self._work_on(layout):
+            return []
+        return [layout]
 
     def _layouts(self) -> list[BoundedLayout] | None:
-        """List the layouts that may have a better schedule; None at the end of the time."""
-        found = None if self._bounded is None else self._bounded.layouts()
-        if found is None:
-            self._bounded, branches = None, self._branches.unordered
-            seconds = number_of_layouts(branches) * SECONDS_PER_LAYOUT / self._control.workers
-            if seconds > _LISTING_SHARE * self._left:
-                return None
-            layouts = (layout for order in branches.orders if order for layout in layouts_in(branches, order))
-            every = (OpenLayout(0, layout) for layout in layouts if layout == in_one_order(layout))
-            ticks = np.ascontiguousarray(task_ticks(self._search.problem, branches.places).T)
-            found = bound_layouts(self._search, branches, every, ticks, lambda: self._left)
-        return found
+        """List the choices of placements that may have a better schedule; None at the end of the time.
+
+        Each order of first creations would be a layout of its own, but bounds rule out most choices in any order.
+        """
+        branches = self._branches.unordered
+        seconds = number_of_layouts(branches) * SECONDS_PER_LAYOUT / self._control.workers
+        if seconds > _LISTING_SHARE * self._left:
+            return None
+        layouts = (layout for order in branches.orders if order for layout in layouts_in(branches, order))
+        every = (OpenLayout(0, layout) for layout in layouts if layout == in_one_order(layout))
+        ticks = np.ascontiguousarray(task_ticks(self._search.problem, branches.places).T)
+        return bound_layouts(self._search, branches, every, ticks, lambda: self._left)
 
     def _rank(self, layout: BoundedLayout) -> tuple[float, float]:
-        """Return what is less for the layout that is next."""
-        seconds = self._seconds.get(layout, 0.0)
-        # The bounds of divided tasks tell less: the bound of the batch is raised one by one.
-        return (layout.lower, seconds) if self._bounded is None else (seconds, layout.lower)
-
-    @property
-    def _step(self) -> int:
-        gap = self._search.upper - self._search.lower
-        return max(1, min(gap // _STEPS, int(self._search.lower * _LONGEST_STEP)))
-
-    def _price(self, bounded: BoundedLayouts, layouts: Sequence[BoundedLayout]) -> None:
-        """Look for dual prices that rule out the layouts with the least bounds."""
-        search = self._search
-        at_most = min(max(self._priced, search.lower) + self._step, search.upper - 1)
-        for grains, rounds in FINE_DESCENTS:
-            bounded.rule_out(layouts, at_most, grains, rounds, _PRICING_SHARE)
-        self._priced = at_most + 1
+        """Return what is less for the layout that is next: the bound of the batch is raised one by one."""
+        return layout.lower, self._seconds.get(layout, 0.0)
 
     def _relax(self, layouts: Sequence[BoundedLayout], first: BoundedLayout) -> None:
         """Relax the next ones of some layouts; if that is done for the first one, bound them by their relaxations."""
@@ -251,7 +206,7 @@ class _LayoutSearch:
         def relax(layout: BoundedLayout) -> None:
             if begun:
                 layout.lower = max(
-                    layout.lower, self._relaxed[layout].bound(control, at_most, self._share_of(_BOUND_SECONDS))
+                    layout.lower, self._relaxed[layout].bound(control, at_most, min(_BOUND_SECONDS, self._left))
                 )
                 self._bounded_by_relaxation.add(layout)
             else:
@@ -274,26 +229,59 @@ class _LayoutSearch:
         return LayoutRelaxation(self._search.problem, layout.tree, self._ticks, all_used=self._all_used)
 
     def _order(self, layout: BoundedLayout) -> list[BoundedLayout]:
-        """Put the operations of a layout in order; return it in each good order, or itself where these are too many."""
-        at_most = self._ordered[layout] = self._search.upper - 1
-        found = self._relaxed[layout].in_orders(at_most)
-        self._control.spend(_SECONDS_PER_ORDER)
-        layout.lower = max(layout.lower, min(found.lower, at_most + 1))
-        if found.ticks is None:
-            share = self._share_of(_ORDER_SECONDS)
-            divided = self._relaxed[layout].divisions_in_order(self._control, layout.lower, at_most, share)
-            for places in itertools.islice(divided, _POLISHED) if layout.lower <= at_most else ():
+        """Put the operations of a layout in order; return it in each order that is new, and what may be left of it."""
+        upper, relaxed = self._search.upper, self._relaxed[layout]
+        within = int(_ORDERED_WITHIN * layout.lower) if self._by_sets else upper
+        for _ in range(_LISTINGS if self._by_sets else 1):
+            at_most = min(layout.lower + max(1, within), upper) - 1
+            found = relaxed.in_orders(at_most)
+            self._control.spend(_SECONDS_PER_ORDER)
+            layout.lower = max(layout.lower, min(found.lower, upper))
+            if found.ticks is not None or layout.lower > at_most:
+                break
+            within //= _FEWER_ORDERS
+        if found.ticks is None and layout.lower <= at_most:
+            self._ordered[layout] = upper - 1
+            seconds = min(_ORDER_SECONDS, self._left)
+            divided = relaxed.divisions_in_order(self._control, layout.lower, upper - 1, seconds)
+            for places in itertools.islice(divided, _POLISHED):
                 self._search.polish(places, _POLISH_SHARE)
             return [layout]
-        ordered = [layout.in_order(ticks.tolist()) for ticks in found.ticks]
-        self._ordered |= dict.fromkeys(ordered, 0)
-        return ordered
+        known = self._known_orders[layout]
+        ordered = {one: layout.in_order(one) for one in (tuple(own.tolist()) for own in found.ticks or ())}
+        new = [piece for one, piece in ordered.items() if one not in known]
+        known.update(ordered)
+        self._ordered |= dict.fromkeys(new, 0)
+        layout.lower = max(layout.lower, at_most + 1)
+        return [*new, layout]
 
-    def _divide(self, layout: BoundedLayout, *, in_order: bool = True) -> None:
+    def _decide(self, layout: BoundedLayout, others: Sequence[BoundedLayout]) -> None:
+        """Decide the assignments of a layout, and of others in more threads, within some ticks more than its bound."""
+        search, control, seconds = self._search, self._control, self._seconds.get(layout)
+        step = self._steps.get(layout) or max(1, int(layout.lower * _DECIDED_WITHIN))
+        at_most = min(layout.lower + step, search.upper) - 1
+        ready = [
+            one
+            for one in others
+            if one.lower <= at_most and one in self._bounded_by_relaxation
+            if self._ordered.get(one) == 0 and self._steps.get(one, 1)
+        ]
+        some = [layout, *heapq.nsmallest(control.workers - 1, ready, key=self._rank)]
+        for one in some:
+            one.prices = self._relaxed[one].prices if one.prices is None else one.prices
+        self._bounded.end = self._end if seconds is None else min(self._end, control.clock + seconds)
+        if self._decisions.decide(some, at_most, _EFFORTS[seconds is not None]):
+            for one in some:
+                one.lower = max(one.lower, min(at_most + 1, search.upper))
+            self._steps[layout] = step * _GROWTH
+        else:
+            self._steps[layout] = step // _SHRINKING
+
+    def _divide(self, layout: BoundedLayout, seconds: float) -> None:
         """Look for schedules of a layout whose loads are divided to the tick, mostly in about the best order."""
         search, relaxed, control = self._search, self._relaxed[layout], self._control
         layout.lower = max(layout.lower, relaxed.lower)
-        order = relaxed.best_order() if in_order and self._ordered.get(layout) != 0 else None
+        order = relaxed.best_order() if self._ordered.get(layout) != 0 else None
         if order is not None:
             relaxed = self._relaxation(layout.in_order(order.tolist()))
             control.spend(_SECONDS_PER_ORDER)
@@ -301,39 +289,32 @@ class _LayoutSearch:
         for part in _DIVIDED_PARTS:
             if not divided and lower < search.upper:
                 at_most = min(lower + (search.upper - lower) // part, search.upper - 1)
-                lower, found = relaxed.divisions(control, at_most, self._share_of(_FIRST_SECONDS))
+                lower, found = relaxed.divisions(control, at_most, min(seconds, self._left))
                 divided = sorted((search.report_nested(places), places) for places in found)
         if order is None:
             layout.lower = max(layout.lower, min(lower, search.upper))
         for _, places in divided[:_POLISHED] if search.open else ():
             search.polish(places, _POLISH_SHARE)
         self._divided.add(layout)
-        self._seconds[layout] = _FIRST_SECONDS / 2
-
-    def _share_of(self, seconds: float) -> float:
-        """Return some seconds as a share of the time that remains."""
-        remaining = self._control.remaining
-        return 1.0 if remaining is None else min(1.0, min(seconds, self._left) / max(remaining, 1e-9))
 
     def _work_on(self, layout: BoundedLayout) -> bool:
         """Look for schedules of a layout for some seconds; return True if its best ones are known."""
         search, control = self._search, self._control
         seconds = 2 * self._seconds.get(layout, _FIRST_SECONDS / 2)
-        layout.lower = max(layout.lower, search.lower)
         at_most = search.upper - 1
-        relaxed = self._relaxed.get(layout)
-        left = None if relaxed is None else relaxed.places_left(at_most)
+        left = self._relaxed[layout].places_left(at_most)
         model = LayoutModel(search.problem, layout.tree, layout.lower, at_most, left)
         control.spend(_SECONDS_PER_MODEL)
 
         def keep(values: Sequence[int]) -> None:
             search.report_nested(model.places_of(values))
 
-        request = Request(at_least=layout.lower, share=self._share_of(seconds), tight=True, on_solution=keep)
+        request = Request(at_least=layout.lower, seconds=min(seconds, self._left), tight=True, on_solution=keep)
         outcome = run(model.model, control, request)
         if outcome.values is not None:
             search.polish(model.places_of(outcome.values), _POLISH_SHARE)
         self._seconds[layout] = seconds
+        self._steps[layout] = 1
         layout.lower = max(layout.lower, outcome.bound)
         if outcome.proven:
             # Its operations may still take longer than its paths tell.

@@ -42,7 +42,7 @@ from mig_opt.models.batch.dual_price_bound import (
     raise_bound_by_dual_prices,
 )
 from mig_opt.models.batch.layout_proof import prove_by_layouts
-from mig_opt.models.batch.layout_search import divide_layouts, search_layouts
+from mig_opt.models.batch.layout_search import has_choices, search_layouts
 from mig_opt.models.batch.load_program import raise_bound_by_loads
 from mig_opt.models.batch.priced_search import PricedSearch, fills_gpus
 from mig_opt.models.batch.set_partition import SetPartition
@@ -58,11 +58,8 @@ _MAX_BUILD_SECONDS = 0.5
 """Seconds to build a block model, above which assignments of a local search are timed without one."""
 
 _MAX_TASKS_BY_SETS = 35
-"""Number of tasks above which a proof by layouts comes only after a long local search."""
-
-_MAX_TASKS_PROVEN_FIRST, _FIRST_LOOK_SHARE = 40, 0.25
-"""Number of tasks above which a search by layouts comes before their proof, too, as it raises the bound sooner; and its
-share of the time that is left. It ends when it brings nothing for some seconds."""
+"""Number of tasks above which layouts are searched in an order of their operations: in all of them at once, the sets of
+tasks are too many."""
 
 _IDLE_CYCLES, _LONG_IDLE_CYCLES = 20, 200
 """Cycles of the local search without gain, before something else is tried."""
@@ -131,6 +128,8 @@ class Portfolio:
         self._polishing = 0.0
         self._sets: SetPartition[BlockModel] | None = None
         self._effort = 1  # of the next partition into sets
+        # each layout can be searched by itself
+        self.has_layouts = self.tasks <= _MAX_TASKS_BY_LAYOUT and has_choices(self.search.problem)
 
     @property
     def improves(self) -> bool:
@@ -154,9 +153,9 @@ class Portfolio:
         return self.gpus == 1 and self.search.problem.alike
 
     @property
-    def has_layouts(self) -> bool:
-        """True if each layout can be searched by itself."""
-        return self.alone and self.tasks <= _MAX_TASKS_BY_LAYOUT and not self.search.problem.operations_take_no_time
+    def by_layouts(self) -> bool:
+        """True if layouts are searched without a bound of dual prices before."""
+        return self.has_layouts and self.tasks > _MAX_TASKS_BY_SETS
 
     @property
     def has_sets(self) -> bool:
@@ -220,7 +219,7 @@ class Portfolio:
         found = raise_bound_by_dual_prices(self.search, share, self.dual_prices)
         if found is not None:
             self.dual_prices = found
-            self.bounded = BoundedLayouts(self.search, found) if self.alone else None
+            self.bounded = BoundedLayouts(self.search, found.branches, found.prices) if self.alone else None
 
     @property
     def sets(self) -> SetPartition[BlockModel]:
@@ -265,14 +264,7 @@ class Portfolio:
     def prove_by_layouts(self, share: float) -> None:
         """Look through the layouts that the dual prices leave."""
         assert self.bounded is not None
-        if self.tasks > _MAX_TASKS_BY_SETS:
-            # The smaller the gap, the fewer are left.
-            divide_layouts(self.search, self.bounded)
-            if self.search.open and self.limited and self.tasks > _MAX_TASKS_PROVEN_FIRST:
-                search_layouts(self.search, self.bounded, _FIRST_LOOK_SHARE, lambda: False)
-            self.improve(_LONG_IDLE_CYCLES)
-        if self.search.open:
-            prove_by_layouts(self.search, self.bounded, share)
+        prove_by_layouts(self.search, self.bounded, share)
 
     def search_by_layouts(self, share: float) -> None:
         """Search layout by layout, in turn with the local search."""
@@ -281,7 +273,7 @@ class Portfolio:
             self.improve(_LONG_IDLE_CYCLES)
             return True
 
-        search_layouts(self.search, self.bounded, share, take_turns)
+        search_layouts(self.search, share, take_turns)
 
     def _time(self, places: Sequence[int], searched: float) -> bool:
         """Run outer placements before inner ones; if that is not far from the best, find the best order of operations.
@@ -329,11 +321,14 @@ PHASES = (
         share=0.3,
     ),
     Phase(
-        "bound of dual prices", lambda run: run.improves and run.priced and run.gpus == 1, Portfolio.price, share=0.3
+        "bound of dual prices",
+        lambda run: run.improves and run.priced and run.gpus == 1 and not run.by_layouts,
+        Portfolio.price,
+        share=0.3,
     ),
     Phase(
         "proof by layouts",
-        lambda run: run.bounded is not None and run.tasks <= _MAX_TASKS_BY_SETS,
+        lambda run: run.bounded is not None,
         Portfolio.prove_by_layouts,
     ),
     Phase(
@@ -341,12 +336,6 @@ PHASES = (
         lambda run: run.has_sets and run.has_few_sets,
         Portfolio.partition,
         share=0.8,
-    ),
-    Phase(
-        "proof by layouts, many tasks",
-        lambda run: run.bounded is not None and run.tasks > _MAX_TASKS_BY_SETS and run.has_layouts,
-        Portfolio.prove_by_layouts,
-        share=0.7,
     ),
     Phase(
         "finer bound of dual prices",
@@ -357,7 +346,7 @@ PHASES = (
     ),
     Phase(
         "search by layouts",
-        lambda run: run.improves and run.has_layouts and run.limited,
+        lambda run: run.improves and run.has_layouts,
         Portfolio.search_by_layouts,
         share=0.8,
     ),

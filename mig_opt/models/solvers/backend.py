@@ -87,6 +87,7 @@ class Request:
     # The part of the remaining time that the run may take. In a deterministic run this is time as the solver counts it,
     # by its own operations.
     share: float = 1.0
+    seconds: float = math.inf  # that the run may take besides, counted alike
     for_proof: bool = False  # true if a proof is wanted rather than better solutions on the way
     tight: bool = False  # true if solutions are so hard to find that it takes linear programs of all constraints
     # called with the values of every variable for each better solution

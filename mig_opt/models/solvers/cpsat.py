@@ -72,10 +72,11 @@ def run(
     solver.parameters.cp_model_presolve = presolve
     # The solver must not take SIGINT for itself, or nobody else would know of it.
     solver.parameters.catch_sigint_signal = False
-    if control.remaining is not None and control.deterministic:
-        solver.parameters.max_deterministic_time = control.remaining * request.share / SECONDS_PER_UNIT
-    elif control.remaining is not None:
-        solver.parameters.max_time_in_seconds = max(control.remaining * request.share, 0.01)
+    seconds = min(control.left * request.share, request.seconds)
+    if seconds < math.inf and control.deterministic:
+        solver.parameters.max_deterministic_time = seconds / SECONDS_PER_UNIT
+    elif seconds < math.inf:
+        solver.parameters.max_time_in_seconds = max(seconds, 0.01)
     reporter = _Reporter(control, request)
 
     def report_bound(bound: float) -> None:

@@ -2,13 +2,12 @@
 
 At any weights each task runs where it adds least, and the lengths of the paths are then a cut: at other weights their
 weighted sum is no less than what the best places of the tasks come to. HiGHS finds the weights at which the cuts so far
-allow most (Kelley, 1960). The programs are small, however many tasks there are. Where these are some hundred, and other
-ticks do not depend on the weights, a program with all tasks is solved in half of the time.
+allow most (Kelley, 1960). The programs are small, however many tasks there are. Where these are some hundred, a program
+with all tasks is solved in half of the time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -36,32 +35,23 @@ def path_weights(
     ticks: npt.NDArray[np.int64],
     possible: npt.NDArray[np.bool_],
     cover: npt.NDArray[np.bool_],
-    operations: npt.NDArray[np.int64] | Callable[[Weights], npt.NDArray[np.int64]],
+    operations: npt.NDArray[np.int64],
 ) -> Weights:
     """Return the weights of the paths, shape (paths,), of sum 1, at which divided tasks give the best bound.
 
     ``ticks`` and ``possible``, of shape (tasks, stacks), have the ticks of each task in each stack, and where it can
     run, which is somewhere; ``cover``, of shape (paths, stacks), is true where a path goes through a stack;
-    ``operations`` are the ticks of each path without tasks, or a function that returns those that are least at some
-    weights.
+    ``operations`` are the ticks of each path without tasks.
     """
-    if callable(operations):
-        least = operations
-    else:
-        at_once = _with_all_tasks(ticks, possible, cover, operations) if len(ticks) <= _MAX_TASKS_AT_ONCE else None
-        if at_once is not None:
-            return at_once
-        fixed = operations
-
-        def least(_: Weights) -> npt.NDArray[np.int64]:
-            return fixed
-
+    at_once = _with_all_tasks(ticks, possible, cover, operations) if len(ticks) <= _MAX_TASKS_AT_ONCE else None
+    if at_once is not None:
+        return at_once
     rows, covered = np.arange(len(ticks)), cover.astype(np.float64)
     best = weights = np.full(len(cover), 1 / len(cover))
     lower, cuts = -1.0, None
     for _ in range(_MAX_CUTS):
         stacks = np.where(possible, ticks * (weights @ covered), np.inf).argmin(axis=1)
-        lengths = least(weights) + covered @ np.bincount(stacks, ticks[rows, stacks], cover.shape[1])
+        lengths = operations + covered @ np.bincount(stacks, ticks[rows, stacks], cover.shape[1])
         if weights @ lengths > lower:
             lower, best = float(weights @ lengths), weights
         cuts = cuts or _Cuts(len(cover), _UNIT_LENGTH / max(1.0, lower))
