@@ -102,7 +102,7 @@ EXPORT int64_t fractional_bound(
 /* Orders of operations: mig_opt/batch/loads/operation_orders.py. */
 
 EXPORT void least_idle(
-    OF(live) const Integers *live, OF(live + 1) const Integers *first, OF(moves, 4) const IntegerRows *moves,
+    OF(live) const Integers *live, OF(live + 1) const Integers *first, OF(moves, 5) const IntegerRows *moves,
     OF(sets) const Integers *weights, OF(live, created) IntegerRows *ahead, OF(live, created) TableRows *choice);
 
 /* The local search: mig_opt/batch/loads/neighbourhood.py. */

@@ -13,6 +13,7 @@ spares the last destructions, and tells all waits for the driver, as the paths o
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -40,7 +41,9 @@ class _Moves(NamedTuple):
 
     live: Integers  # bits of the instances of each set
     first: Integers  # first move from each set, and from behind the last
-    moves: Integers  # columns: set after it, bit of what it creates or 0, ticks, bits of the paths that are idle
+    # columns: set after it, bit of what it creates or 0, ticks, bits of the paths that are idle, and bits of the
+    # instances that have to be created before
+    moves: Integers
 
 
 class OperationOrders:
@@ -54,6 +57,9 @@ class OperationOrders:
         True for two that cannot exist together.
     cover : array of shape (paths, instances)
         True where a path goes through an instance.
+    kinds : array of shape (instances,)
+        Equal for those that run each task as long. Where it makes no difference which of them is which, they are first
+        created in turn. The paths of such instances are to have equal weights.
 
     Attributes
     ----------
@@ -61,7 +67,7 @@ class OperationOrders:
         True if there are too many orders to look at them: then nothing can be asked.
     """
 
-    def __init__(self, create: Integers, destroy: Integers, conflicts: Cover, cover: Cover) -> None:
+    def __init__(self, create: Integers, destroy: Integers, conflicts: Cover, cover: Cover, kinds: Integers) -> None:
         paths, count = cover.shape
         sets = [0]
         against = [sum(1 << at for at in np.nonzero(row)[0].tolist()) for row in conflicts]
@@ -75,17 +81,18 @@ class OperationOrders:
         self._created = 1 << count
         # the paths of each set of them, shape (sets, paths)
         self._paths = (np.arange(1 << paths)[:, np.newaxis] >> np.arange(paths) & 1).astype(np.int64)
+        needed = _created_before(np.array([create, destroy, kinds]), conflicts, cover)
         covers = [sum(1 << path for path in np.nonzero(column)[0].tolist()) for column in cover.T]
-        number, first, moves = {live: at for at, live in enumerate(sets)}, [0], list[tuple[int, int, int, int]]()
+        number, first, moves = {live: at for at, live in enumerate(sets)}, [0], list[tuple[int, ...]]()
         for live in sets:
             idle = (1 << paths) - 1
             for at in range(count):
                 idle &= ~covers[at] if live >> at & 1 else -1
             for at in range(count):
                 if live >> at & 1:
-                    moves.append((number[live ^ 1 << at], 0, int(destroy[at]), idle | covers[at]))
+                    moves.append((number[live ^ 1 << at], 0, int(destroy[at]), idle | covers[at], 0))
                 elif not live & against[at]:
-                    moves.append((number[live | 1 << at], 1 << at, int(create[at]), idle))
+                    moves.append((number[live | 1 << at], 1 << at, int(create[at]), idle, needed[at]))
             first.append(len(moves))
         self._moves = _Moves(np.array(sets), np.array(first), np.array(moves))
 
@@ -94,7 +101,7 @@ class OperationOrders:
         moves, (_, choice) = self._moves.moves, self._ahead(weights)
         idle, live, created = np.zeros(self._paths.shape[1], np.int64), 0, 0
         while choice[live, created] >= 0:
-            after, new, ticks, without = moves[choice[live, created]].tolist()
+            after, new, ticks, without, _ = moves[choice[live, created]].tolist()
             idle += ticks * self._paths[without]
             live, created = after, created | new
         return idle
@@ -121,18 +128,39 @@ class OperationOrders:
             counts = np.where(created == end, 0, np.diff(moves.first)[live])
             part = np.repeat(np.arange(len(latest)), counts)
             begin = moves.first[live] - np.cumsum(counts) + counts
-            after, new, ticks, without = moves.moves[np.arange(len(part)) + begin[part]].T
+            rows = moves.moves[np.arange(len(part)) + begin[part]]
+            possible = rows[:, 4] & ~created[part] == 0
+            part, (after, new, ticks, without, _) = part[possible], rows[possible].T
             state = after * self._created + (created[part] | new)
             idle = latest[part, 1:] + ticks[:, np.newaxis] * self._paths[without]
             within = idle @ weights + ahead[state] <= at_most
-            rows = np.unique(np.column_stack([state[within], idle[within]]), axis=0)
-            known, latest = _undominated(known, rows)
+            found = np.unique(np.column_stack([state[within], idle[within]]), axis=0)
+            known, latest = _undominated(known, found)
             if len(known) + len(latest) > _MAX_PARTS:
                 return None
         found = known[known[:, 0] % self._created == end]
         found[:, 0] = 0  # whatever is live in the end
         _, found = _undominated(found[:0], np.unique(found, axis=0))
         return sorted(found[:, 1:], key=lambda row: int(row @ weights))
+
+
+def _created_before(kinds: Integers, conflicts: Cover, cover: Cover) -> list[int]:
+    """Return for each instance the bit of the one before it that is alike, 0 if there is none.
+
+    ``kinds`` has a column for each instance. Alike are those that are the only instances of their own on one path each:
+    if they and their paths are exchanged, all is as before.
+    """
+    needed = [0] * cover.shape[1]
+    for one, two in itertools.combinations(range(cover.shape[1]), 2):
+        first, second = np.nonzero(cover[:, one])[0], np.nonzero(cover[:, two])[0]
+        if (kinds[:, one] == kinds[:, two]).all() and len(first) == len(second) == 1:
+            exchanged, paths = np.arange(cover.shape[1]), np.arange(len(cover))
+            exchanged[[one, two]], paths[[first[0], second[0]]] = [two, one], [second[0], first[0]]
+            if (conflicts[np.ix_(exchanged, exchanged)] == conflicts).all() and (
+                cover[np.ix_(paths, exchanged)] == cover
+            ).all():
+                needed[two] = 1 << one
+    return needed
 
 
 def _undominated(known: Integers, rows: Integers) -> tuple[Integers, Integers]:

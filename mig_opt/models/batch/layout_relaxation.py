@@ -130,6 +130,9 @@ class LayoutRelaxation:
         longest += sum(problem.places[at].create + problem.places[at].destroy for at in self._places)
         scale = max(1, min(_FINEST, _HIGHEST // longest))
         weights = path_weights(self._ticks, possible, self._cover, self._operations)
+        # Of like paths the mean weight is as good, and orders are the fewer.
+        self._like = self._like_paths()
+        weights = (np.bincount(self._like, weights) / np.maximum(1, np.bincount(self._like)))[self._like]
         self._weights = np.rint(weights * scale).astype(np.int64)
         self._sum = max(1, int(self._weights.sum()))
         least = self._costs().min(axis=1)
@@ -189,7 +192,8 @@ class LayoutRelaxation:
         places = [self._problem.places[at] for at in self._places]
         create, destroy = (np.array([getattr(place, name) for place in places]) for name in ("create", "destroy"))
         conflicts = np.array([[one.conflicts(two) for one in places] for two in places])
-        orders = OperationOrders(create, destroy, conflicts, self._cover)
+        kinds = np.unique(self._ticks, axis=1, return_inverse=True)[1].ravel()
+        orders = OperationOrders(create, destroy, conflicts, self._cover, kinds)
         told = self._all_used and not self._problem.batch.parallel_operations and not orders.too_many
         return orders if told else None
 
@@ -229,15 +233,18 @@ class LayoutRelaxation:
             yield [self._places[stack] for stack in stacks]
 
     def _unlike(self, found: Iterable[Integers]) -> list[Integers]:
-        """Return ticks of the paths without those that are the same for other paths with like stacks."""
-        alone = self._cover.sum(axis=0) == 1
-        stacks = [
-            [(self._ticks[:, at].tobytes() if alone[at] else at) for at in np.nonzero(row)[0].tolist()]
-            for row in self._cover
-        ]
-        like = [stacks.index(row) for row in stacks]
-        keys = {tuple(sorted(zip(like, ticks.tolist(), strict=True))): ticks for ticks in found}
+        """Return ticks of the paths without those that are the same for other paths that are alike."""
+        keys = {tuple(sorted(zip(self._like, ticks.tolist(), strict=True))): ticks for ticks in found}
         return list(keys.values())
+
+    def _like_paths(self) -> list[int]:
+        """Return for each path the first one with as many ticks of operations and like stacks."""
+        alone = self._cover.sum(axis=0) == 1
+        paths = [
+            [own, *((self._ticks[:, at].tobytes() if alone[at] else at) for at in np.nonzero(row)[0].tolist())]
+            for own, row in zip(self._operations.tolist(), self._cover, strict=True)
+        ]
+        return [paths.index(path) for path in paths]
 
     def _blocks(self, at_least: int, at_most: int) -> tuple[DividedBlocks, _Loads] | None:
         """Return a model of the order of operations within the paths of the layout; None if there is none."""

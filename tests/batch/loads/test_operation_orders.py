@@ -16,7 +16,7 @@ FOOTPRINTS = ((0, 1, 2), (0, 1), (0,), (1,), (2,), (1, 2))
 def orders_of(chosen: list[int], create: list[int], destroy: list[int]) -> OperationOrders:
     cover = np.array([[path in FOOTPRINTS[kind] for kind in chosen] for path in range(3)], np.bool_)
     conflicts = (cover.T.astype(int) @ cover.astype(int) > 0) & ~np.eye(len(chosen), dtype=np.bool_)
-    return OperationOrders(np.array(create), np.array(destroy), conflicts, cover)
+    return OperationOrders(np.array(create), np.array(destroy), conflicts, cover, np.arange(len(chosen)))
 
 
 def all_idle(chosen: list[int], create: list[int], destroy: list[int], again: int) -> Iterator[tuple[int, ...]]:
