@@ -66,6 +66,9 @@ _DIVIDED_PARTS = (256, 16, 4)
 """Parts of the gap of a layout within which it is to have schedules with divided loads, until it has some. Close to the
 bound hardly any task has a choice left."""
 
+_DIVIDED_AT_ONCE = 16
+"""Other layouts whose loads are divided with those of the first one that sets of tasks do not decide."""
+
 _ORDER_SECONDS, _POLISHED = 2.0, 5
 """Seconds to find an order of operations where there are too many; assignments with divided loads that are put in
 order."""
@@ -169,13 +172,17 @@ class _LayoutSearch:
         """Take the next step with a layout; return what is left of it."""
         layout.lower = max(layout.lower, self._search.lower)
         if not self._divided:
-            self._divide(layout, _QUICK_SECONDS if self._by_sets else _FIRST_SECONDS)
+            self._divide(layout)
         elif self._ordered.get(layout, sys.maxsize) >= self._search.upper:
             return self._order(layout)
         elif self._by_sets and self._steps.get(layout, 1):
             self._decide(layout, others)
         elif layout not in self._divided:
-            self._divide(layout, _FIRST_SECONDS)
+            open_ones = [one for one in others if one in self._relaxed and one not in self._divided]
+            more = heapq.nsmallest(_DIVIDED_AT_ONCE if self._by_sets else 0, open_ones, key=self._rank)
+            for one in [layout, *more]:
+                if self._search.open and self._left > 0:
+                    self._divide(one)
         elif self._work_on(layout):
             return []
         return [layout]
@@ -277,7 +284,7 @@ class _LayoutSearch:
         else:
             self._steps[layout] = step // _SHRINKING
 
-    def _divide(self, layout: BoundedLayout, seconds: float) -> None:
+    def _divide(self, layout: BoundedLayout) -> None:
         """Look for schedules of a layout whose loads are divided to the tick, mostly in about the best order."""
         search, relaxed, control = self._search, self._relaxed[layout], self._control
         layout.lower = max(layout.lower, relaxed.lower)
@@ -285,6 +292,7 @@ class _LayoutSearch:
         if order is not None:
             relaxed = self._relaxation(layout.in_order(order.tolist()))
             control.spend(_SECONDS_PER_ORDER)
+        seconds = _QUICK_SECONDS if self._by_sets else _FIRST_SECONDS
         lower, divided = max(layout.lower, relaxed.lower), list[tuple[int, list[int]]]()
         for part in _DIVIDED_PARTS:
             if not divided and lower < search.upper:
