@@ -33,6 +33,7 @@ from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.catalogue import Gpu
 from mig_opt.gpu.devices import Device, device_problems
 from mig_opt.gpu.model import (
+    GivenCosts,
     GpuModel,
     OperationCosts,
     Placement,

@@ -19,8 +19,8 @@ from mig_opt.files.documents import parsed, read_text
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.pools import Pool
 from mig_opt.method.functions import imported
-from mig_opt.method.result import Status, relative_gap
-from mig_opt.rules import is_among
+from mig_opt.method.result import RESOLUTION, Status, relative_gap
+from mig_opt.rules import is_among, wrong_choice
 
 if TYPE_CHECKING:
     from mig_opt.batch.batch import Batch

@@ -12,9 +12,9 @@ from typer import Option
 from mig_opt import export
 from mig_opt.cli import options
 from mig_opt.cli.answers import ANSWER_IS_NO, Call, File, Product, word_of
-from mig_opt.cli.checks import file_named, options_named
+from mig_opt.cli.checks import file_named
 from mig_opt.cli.inputs import idle_as_free, parsed_devices
-from mig_opt.cli.problems import given_services
+from mig_opt.cli.problems import SERVICES, Given
 from mig_opt.cli.serving.deploy import CHANGE_TIME_LIMIT
 from mig_opt.cli.serving.inputs import read_running_and_state
 from mig_opt.errors import nearest

@@ -148,7 +148,8 @@ class LayoutRelaxation:
     @property
     def prices(self) -> npt.NDArray[np.float64]:
         """Dual prices of the tasks: what each adds to the weighted sum of the paths, at least; shape (tasks,)."""
-        return self._costs().min(axis=1).astype(np.float64)
+        prices: npt.NDArray[np.float64] = self._costs().min(axis=1).astype(np.float64)
+        return prices
 
     def left(self, at_most: int) -> list[list[int]]:
         """Return for each task the indices of its stacks in schedules within some ticks; none if there are none."""
