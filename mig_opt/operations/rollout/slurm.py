@@ -41,8 +41,26 @@ def slurm_scripts(
     first. It drains a node, waits for its jobs, stops its slurmd, changes the instances, writes ``gres.conf`` and the
     line of the node, restarts, verifies, and gives the node back; what fails is taken back. A configuration of
     ``nvidia-mig-parted`` for each node makes its layout again after a reboot. Idle instances stay, except those in the
-    way. Instances in ``room`` (GPU, profile name and start slice) are created besides. There are no files if nothing
-    changes; a state that does not name its nodes is refused, and so are migrations that cannot be done in their order.
+    way.
+
+    Parameters
+    ----------
+    state : FleetState
+        What there is, idle instances included.
+    migrations : sequence of Migration
+        What moves, in this order.
+    room : sequence of (int, str, int)
+        GPU, profile name and start slice of each instance that is to be created besides.
+
+    Returns
+    -------
+    dict of str to str
+        Text by name of file; empty if nothing changes.
+
+    Raises
+    ------
+    InputError
+        If the state does not name its nodes, or the migrations cannot be done.
 
     Examples
     --------
@@ -61,9 +79,24 @@ def slurm_scripts(
 def slurm_change(running: Deployment | FleetState, deployment: Deployment) -> dict[str, str]:
     """Return the files with which an administrator makes one deployment of another, as :func:`slurm_scripts` does.
 
-    Services are jobs there: those of a node have ended before it changes, and begin again on its new instances. GPUs
-    of both have the same numbers; idle instances of a state stay, except those in the way. A GPU that is on no node is
-    refused, and so are segments that cannot exist together.
+    Services are jobs there: those of a node have ended before it changes, and begin again on its new instances.
+
+    Parameters
+    ----------
+    running : Deployment or FleetState
+        What there is, on which node. Idle instances of a state stay, except those in the way.
+    deployment : Deployment
+        What is to run, on GPUs of these by the same numbers.
+
+    Returns
+    -------
+    dict of str to str
+        Text by name of file; empty if no instance changes.
+
+    Raises
+    ------
+    InputError
+        If a GPU is on no node, or segments cannot exist together.
 
     Examples
     --------

@@ -133,7 +133,20 @@ class Metrics:
 
 
 def measure(log: Log, power: PowerModel | None = None) -> Metrics:
-    """Return the figures of a log: times in seconds, energy in joules by a power model (by default as it stands)."""
+    """Return the figures of a log.
+
+    Parameters
+    ----------
+    log : Log
+        Log of a simulation.
+    power : PowerModel, optional
+        Power that the GPUs draw; by default that of :class:`PowerModel`.
+
+    Returns
+    -------
+    Metrics
+        Times in seconds, energy in joules.
+    """
     power = power or PowerModel()
     trace = log.trace
     columns = zip(trace.jobs, log.scheduled, log.finished, strict=True)
