@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import math
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -73,7 +74,7 @@ _ORDER_SECONDS, _POLISHED = 2.0, 5
 """Seconds to find an order of operations where there are too many; assignments with divided loads that are put in
 order."""
 
-_SECONDS_PER_ORDER = 0.1
+_SECONDS_PER_ORDER = 0.02
 """Seconds to find the good orders of a layout."""
 
 _ORDERED_WITHIN, _FEWER_ORDERS, _LISTINGS = 3e-4, 4, 3
@@ -101,23 +102,22 @@ def has_choices(problem: IntegerBatch) -> bool:
     return number_of_layouts(branches_of(problem).unordered) <= _MAX_CHOICES
 
 
-def search_layouts(search: BlockSearch[M], share: float, take_turns: Callable[[], bool]) -> None:
+def search_layouts(search: BlockSearch[M], take_turns: Callable[[], bool]) -> None:
     """Raise the bound of a search and find better schedules, layout by layout.
 
     The search has a schedule; its problem :func:`has_choices`. ``take_turns`` is called from time to time when the
     layouts bring nothing: it searches for better schedules by other means, until that brings nothing any more, or
     returns False for the end of the search.
     """
-    _LayoutSearch(search, share, take_turns).run()
+    _LayoutSearch(search, take_turns).run()
 
 
 class _LayoutSearch:
     """Search by the layouts that may have a better schedule."""
 
-    def __init__(self, search: BlockSearch[M], share: float, take_turns: Callable[[], bool]) -> None:
+    def __init__(self, search: BlockSearch[M], take_turns: Callable[[], bool]) -> None:
         control, tasks = search.control, len(search.problem.batch.tasks)
         self._search, self._control, self._take_turns = search, control, take_turns
-        self._end = control.end_of(share)
         self._branches = branches_of(search.problem)
         self._least = search.upper  # the least bound of the layouts that are solved
         self._seconds: dict[BoundedLayout, float] = {}  # of the last time that each was worked on
@@ -132,13 +132,9 @@ class _LayoutSearch:
         self._by_sets = tasks <= MAX_TASKS_OF_SETS
         self._bounded = BoundedLayouts(search, self._branches, np.ones(tasks))
         self._decisions = LayoutDecisions(search, self._bounded)
+        self._gained = control.clock  # when the layouts brought something
         # of each layout, the next step of its bound by sets of tasks; 0 if these are too many for now
         self._steps: dict[BoundedLayout, int] = {}
-
-    @property
-    def _left(self) -> float:
-        """Seconds that are left."""
-        return self._control.left_until(self._end)
 
     def run(self) -> None:
         """Work on the layouts until nothing is open, or the time is up."""
@@ -146,8 +142,8 @@ class _LayoutSearch:
         layouts = self._layouts()
         if layouts is None:
             return
-        gap, gained, over = search.upper - search.lower, control.clock, False
-        while search.open and self._left > 0 and not over:
+        gap, over = search.upper - search.lower, False
+        while search.open and not over:
             upper = search.upper
             layouts = [layout for layout in layouts if layout.lower < upper]
             lower = min([self._least, search.upper, *(layout.lower for layout in layouts)])
@@ -155,16 +151,16 @@ class _LayoutSearch:
             if not search.open or not layouts:
                 return
             if search.upper - search.lower < gap:
-                gap, gained = search.upper - search.lower, control.clock
-            elif control.clock - gained > _IDLE_SECONDS:
+                gap, self._gained = search.upper - search.lower, control.clock
+            elif control.clock - self._gained > _IDLE_SECONDS:
                 over = not self._take_turns()
-                gap, gained = search.upper - search.lower, control.clock
+                gap, self._gained = search.upper - search.lower, control.clock
                 continue
             layout = min(layouts, key=self._rank)
             # The schedules of the first layout make the bounds of the others a matter of milliseconds.
             if layout not in self._bounded_by_relaxation and (self._divided or layout not in self._relaxed):
                 self._relax(layouts, layout)
-                gained = control.clock  # that is progress, too
+                self._gained = control.clock  # that is progress, too
             else:
                 layouts += self._go_on(layouts.pop(layouts.index(layout)), layouts)
 
@@ -181,7 +177,7 @@ class _LayoutSearch:
             open_ones = [one for one in others if one in self._relaxed and one not in self._divided]
             more = heapq.nsmallest(_DIVIDED_AT_ONCE if self._by_sets else 0, open_ones, key=self._rank)
             for one in [layout, *more]:
-                if self._search.open and self._left > 0:
+                if self._search.open:
                     self._divide(one)
         elif self._work_on(layout):
             return []
@@ -194,12 +190,12 @@ class _LayoutSearch:
         """
         branches = self._branches.unordered
         seconds = number_of_layouts(branches) * SECONDS_PER_LAYOUT / self._control.workers
-        if seconds > _LISTING_SHARE * self._left:
+        if seconds > _LISTING_SHARE * self._control.left:
             return None
         layouts = (layout for order in branches.orders if order for layout in layouts_in(branches, order))
         every = (OpenLayout(0, layout) for layout in layouts if layout == in_one_order(layout))
         ticks = np.ascontiguousarray(task_ticks(self._search.problem, branches.places).T)
-        return bound_layouts(self._search, branches, every, ticks, lambda: self._left)
+        return bound_layouts(self._search, branches, every, ticks, lambda: self._control.left_until(math.inf))
 
     def _rank(self, layout: BoundedLayout) -> tuple[float, float]:
         """Return what is less for the layout that is next: the bound of the batch is raised one by one."""
@@ -212,9 +208,7 @@ class _LayoutSearch:
 
         def relax(layout: BoundedLayout) -> None:
             if begun:
-                layout.lower = max(
-                    layout.lower, self._relaxed[layout].bound(control, at_most, min(_BOUND_SECONDS, self._left))
-                )
+                layout.lower = max(layout.lower, self._relaxed[layout].bound(control, at_most, _BOUND_SECONDS))
                 self._bounded_by_relaxation.add(layout)
             else:
                 relaxed = self._relaxation(layout)
@@ -249,8 +243,7 @@ class _LayoutSearch:
             within //= _FEWER_ORDERS
         if found.ticks is None and layout.lower <= at_most:
             self._ordered[layout] = upper - 1
-            seconds = min(_ORDER_SECONDS, self._left)
-            divided = relaxed.divisions_in_order(self._control, layout.lower, upper - 1, seconds)
+            divided = relaxed.divisions_in_order(self._control, layout.lower, upper - 1, _ORDER_SECONDS)
             for places in itertools.islice(divided, _POLISHED):
                 self._search.polish(places, _POLISH_SHARE)
             return [layout]
@@ -276,11 +269,11 @@ class _LayoutSearch:
         some = [layout, *heapq.nsmallest(control.workers - 1, ready, key=self._rank)]
         for one in some:
             one.prices = self._relaxed[one].prices if one.prices is None else one.prices
-        self._bounded.end = self._end if seconds is None else min(self._end, control.clock + seconds)
+        self._bounded.end = math.inf if seconds is None else control.clock + seconds
         if self._decisions.decide(some, at_most, _EFFORTS[seconds is not None]):
             for one in some:
                 one.lower = max(one.lower, min(at_most + 1, search.upper))
-            self._steps[layout] = step * _GROWTH
+            self._steps[layout], self._gained = step * _GROWTH, control.clock
         else:
             self._steps[layout] = step // _SHRINKING
 
@@ -297,7 +290,7 @@ class _LayoutSearch:
         for part in _DIVIDED_PARTS:
             if not divided and lower < search.upper:
                 at_most = min(lower + (search.upper - lower) // part, search.upper - 1)
-                lower, found = relaxed.divisions(control, at_most, min(seconds, self._left))
+                lower, found = relaxed.divisions(control, at_most, seconds)
                 divided = sorted((search.report_nested(places), places) for places in found)
         if order is None:
             layout.lower = max(layout.lower, min(lower, search.upper))
@@ -317,7 +310,7 @@ class _LayoutSearch:
         def keep(values: Sequence[int]) -> None:
             search.report_nested(model.places_of(values))
 
-        request = Request(at_least=layout.lower, seconds=min(seconds, self._left), tight=True, on_solution=keep)
+        request = Request(at_least=layout.lower, seconds=seconds, tight=True, on_solution=keep)
         outcome = run(model.model, control, request)
         if outcome.values is not None:
             search.polish(model.places_of(outcome.values), _POLISH_SHARE)

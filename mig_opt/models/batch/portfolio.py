@@ -266,14 +266,14 @@ class Portfolio:
         assert self.bounded is not None
         prove_by_layouts(self.search, self.bounded, share)
 
-    def search_by_layouts(self, share: float) -> None:
+    def search_by_layouts(self) -> None:
         """Search layout by layout, in turn with the local search."""
 
         def take_turns() -> bool:
             self.improve(_LONG_IDLE_CYCLES)
             return True
 
-        search_layouts(self.search, share, take_turns)
+        search_layouts(self.search, take_turns)
 
     def _time(self, places: Sequence[int], searched: float) -> bool:
         """Run outer placements before inner ones; if that is not far from the best, find the best order of operations.
@@ -347,8 +347,7 @@ PHASES = (
     Phase(
         "search by layouts",
         lambda run: run.improves and run.has_layouts,
-        Portfolio.search_by_layouts,
-        share=0.8,
+        lambda run, _: run.search_by_layouts(),
     ),
     Phase(
         "local search and set partition",

@@ -95,7 +95,7 @@ def test_without_time_nothing_is_ruled_out() -> None:
 def searched(batch: Batch, seconds: float = 1e4, take_turns: Callable[[], bool] = lambda: True) -> Control[Schedule]:
     """Search from FAR's schedule."""
     search = search_from(batch, time_limit=seconds, deterministic=True)
-    search_layouts(search, 1.0, take_turns)
+    search_layouts(search, take_turns)
     return search.control
 
 
@@ -130,7 +130,7 @@ def test_a_gap_of_one_tick_is_decided() -> None:
         control.report_plan(solve(batch, method).schedule)
     search = CpSearch(batch, control)
     search.raise_lower(search.upper - 1)
-    search_layouts(search, 1.0, lambda: control.spend(1.0) is None)
+    search_layouts(search, lambda: control.spend(1.0) is None)
     assert not search.open
     assert control.remaining  # every layout was decided, and that did not take all the time
 
@@ -140,7 +140,7 @@ def test_others_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     batch = generate_batch(20, gpu="A30", seed=2)
     search = search_from(batch, time_limit=8.0, deterministic=True)
     turns = []
-    search_layouts(search, 1.0, lambda: turns.append(search.control.spend(0.5)) or len(turns) < 3)
+    search_layouts(search, lambda: turns.append(search.control.spend(0.5)) or len(turns) < 3)
     assert len(turns) == 3
     assert search.control.remaining  # nothing more is searched where no turn is to follow
 
