@@ -175,7 +175,7 @@ def _limits(options: Namespace) -> list[Group]:
 
 def _medium(options: Namespace) -> list[Group]:
     close, half = Goal(gap=0.0005), Goal(optimal=0.5, gap=0.0005)
-    return [*_sizes((30, 50), 60, close)(options), *_sizes((100,), 60, half)(options)]
+    return [*_sizes((30,), 60, close)(options), *_sizes((50, 100), 60, half)(options)]
 
 
 _MINUTE = Goal(optimal=1, worst_s=60)
