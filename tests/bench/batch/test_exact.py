@@ -75,12 +75,12 @@ def test_the_whole_plan_has_no_run_twice():
     assert all(Run.read(json.loads(run.key)) == run for run in groups[0].runs)
 
 
-@pytest.mark.parametrize(("until", "gaps"), [("0", {0.0}), ("goal", {0.0005}), ("0.01", {0.01})])
+@pytest.mark.parametrize(("until", "gaps"), [("0", {0.0}), ("goal", {0.001}), ("0.01", {0.01})])
 def test_runs_may_end_at_a_gap(until, gaps):
-    chosen = exact_plan.plan(options("--until", until), ["20", "medium"])
+    chosen = exact_plan.plan(options("--until", until), ["medium", "gpus"])
     runs = [run for groups in chosen.values() for group in groups for run in group.runs]
-    assert {run.gap for run in runs if run.instance.n == 50} == gaps
-    assert {run.gap for run in runs if run.instance.n != 50} == {0.0}  # those of 100 tasks are to be proven
+    assert {run.gap for run in runs if run.instance.gpus > 1} == gaps
+    assert {run.gap for run in runs if run.instance.gpus == 1} == {0.0}  # those of 50 and 100 tasks are to be proven
 
 
 def test_the_table_says_that_rows_are_foreign(study, tmp_path, monkeypatch):
