@@ -57,9 +57,9 @@ class OperationOrders:
         True for two that cannot exist together.
     cover : array of shape (paths, instances)
         True where a path goes through an instance.
-    kinds : array of shape (instances,)
-        Equal for those that run each task as long. Where it makes no difference which of them is which, they are first
-        created in turn. The paths of such instances are to have equal weights.
+    like : array of shape (paths,)
+        Equal for paths that are alike: they have equal weights, and it makes no difference which is which. Where this
+        holds for instances on them, too, these are first created in turn.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class OperationOrders:
         True if there are too many orders to look at them: then nothing can be asked.
     """
 
-    def __init__(self, create: Integers, destroy: Integers, conflicts: Cover, cover: Cover, kinds: Integers) -> None:
+    def __init__(self, create: Integers, destroy: Integers, conflicts: Cover, cover: Cover, like: Integers) -> None:
         paths, count = cover.shape
         sets = [0]
         against = [sum(1 << at for at in np.nonzero(row)[0].tolist()) for row in conflicts]
@@ -81,7 +81,7 @@ class OperationOrders:
         self._created = 1 << count
         # the paths of each set of them, shape (sets, paths)
         self._paths = (np.arange(1 << paths)[:, np.newaxis] >> np.arange(paths) & 1).astype(np.int64)
-        needed = _created_before(np.array([create, destroy, kinds]), conflicts, cover)
+        needed = _created_before(np.array([create, destroy]), conflicts, cover, like)
         covers = [sum(1 << path for path in np.nonzero(column)[0].tolist()) for column in cover.T]
         number, first, moves = {live: at for at, live in enumerate(sets)}, [0], list[tuple[int, ...]]()
         for live in sets:
@@ -144,16 +144,17 @@ class OperationOrders:
         return sorted(found[:, 1:], key=lambda row: int(row @ weights))
 
 
-def _created_before(kinds: Integers, conflicts: Cover, cover: Cover) -> list[int]:
+def _created_before(ticks: Integers, conflicts: Cover, cover: Cover, like: Integers) -> list[int]:
     """Return for each instance the bit of the one before it that is alike, 0 if there is none.
 
-    ``kinds`` has a column for each instance. Alike are those that are the only instances of their own on one path each:
-    if they and their paths are exchanged, all is as before.
+    ``ticks`` are those of its operations, a column for each instance. Alike are two with equal ones, each on one path,
+    of paths that are alike: if they and their paths are exchanged, all is as before.
     """
     needed = [0] * cover.shape[1]
     for one, two in itertools.combinations(range(cover.shape[1]), 2):
         first, second = np.nonzero(cover[:, one])[0], np.nonzero(cover[:, two])[0]
-        if (kinds[:, one] == kinds[:, two]).all() and len(first) == len(second) == 1:
+        alone = len(first) == len(second) == 1 and like[first[0]] == like[second[0]]
+        if alone and (ticks[:, one] == ticks[:, two]).all():
             exchanged, paths = np.arange(cover.shape[1]), np.arange(len(cover))
             exchanged[[one, two]], paths[[first[0], second[0]]] = [two, one], [second[0], first[0]]
             if (conflicts[np.ix_(exchanged, exchanged)] == conflicts).all() and (

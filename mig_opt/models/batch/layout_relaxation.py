@@ -193,8 +193,7 @@ class LayoutRelaxation:
         places = [self._problem.places[at] for at in self._places]
         create, destroy = (np.array([getattr(place, name) for place in places]) for name in ("create", "destroy"))
         conflicts = np.array([[one.conflicts(two) for one in places] for two in places])
-        kinds = np.unique(self._ticks, axis=1, return_inverse=True)[1].ravel()
-        orders = OperationOrders(create, destroy, conflicts, self._cover, kinds)
+        orders = OperationOrders(create, destroy, conflicts, self._cover, np.array(self._like))
         told = self._all_used and not self._problem.batch.parallel_operations and not orders.too_many
         return orders if told else None
 
@@ -242,7 +241,7 @@ class LayoutRelaxation:
         """Return for each path the first one with as many ticks of operations and like stacks."""
         alone = self._cover.sum(axis=0) == 1
         paths = [
-            [own, *((self._ticks[:, at].tobytes() if alone[at] else at) for at in np.nonzero(row)[0].tolist())]
+            (own, Counter(self._ticks[:, at].tobytes() if alone[at] else at for at in np.nonzero(row)[0].tolist()))
             for own, row in zip(self._operations.tolist(), self._cover, strict=True)
         ]
         return [paths.index(path) for path in paths]

@@ -13,10 +13,12 @@ from mig_opt.batch.loads.operation_orders import OperationOrders
 FOOTPRINTS = ((0, 1, 2), (0, 1), (0,), (1,), (2,), (1, 2))
 
 
-def orders_of(chosen: list[int], create: list[int], destroy: list[int]) -> OperationOrders:
+def orders_of(
+    chosen: list[int], create: list[int], destroy: list[int], like: tuple[int, ...] = (0, 1, 2)
+) -> OperationOrders:
     cover = np.array([[path in FOOTPRINTS[kind] for kind in chosen] for path in range(3)], np.bool_)
     conflicts = (cover.T.astype(int) @ cover.astype(int) > 0) & ~np.eye(len(chosen), dtype=np.bool_)
-    return OperationOrders(np.array(create), np.array(destroy), conflicts, cover, np.arange(len(chosen)))
+    return OperationOrders(np.array(create), np.array(destroy), conflicts, cover, np.array(like))
 
 
 def all_idle(chosen: list[int], create: list[int], destroy: list[int], again: int) -> Iterator[tuple[int, ...]]:
@@ -63,6 +65,28 @@ def test_the_least_and_all_good_orders_are_found(
     assert {tuple(idle.tolist()) for idle in found} == expected
     values = [int(np.dot(idle, weights)) for idle in found]
     assert values == sorted(values)
+
+
+@given(
+    st.lists(st.sampled_from([0, 2, 2, 3, 3, 4]), min_size=1, max_size=4),
+    st.lists(st.integers(0, 2), min_size=2, max_size=2),
+    st.integers(0, 3),
+    st.integers(0, 3),
+    st.integers(0, 20),
+)
+def test_of_instances_that_are_alike_one_order_is_enough(
+    chosen: list[int], ticks: list[int], weight: int, other: int, more: int
+) -> None:
+    # Paths 0 and 1 are alike: all instances on them are, too, or cover all paths.
+    create, destroy = ([each] * len(chosen) for each in ticks)
+    weights, known = np.array([weight, weight, other]), {*all_idle(chosen, create, destroy, 1)}
+    if chosen.count(2) != chosen.count(3):
+        return
+    orders, least = orders_of(chosen, create, destroy, (0, 0, 2)), min(int(np.dot(idle, weights)) for idle in known)
+    assert np.dot(orders.least(weights), weights) == least
+    found = {(*sorted(idle[:2].tolist()), int(idle[2])) for idle in orders.within(weights, least + more)}
+    good = {idle for idle in known if not any(one != idle and all(np.array(one) <= idle) for one in known)}
+    assert {(*sorted(idle[:2]), idle[2]) for idle in good if np.dot(idle, weights) <= least + more} <= found
 
 
 @pytest.mark.parametrize(("name", "value"), [("_MAX_PATHS", 2), ("_MAX_STATES", 7)])
