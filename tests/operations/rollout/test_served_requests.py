@@ -25,8 +25,8 @@ OVERHEAD = 0.1
 """Seconds that client, proxy and server take at most; batches take 0.2 to 3 s."""
 CLOSE, ROUGH = (0.03, 0.05, 0.1), (0.1, 0.15, 0.3)
 """Shares by which mean, median and 99 % quantile differ at most from those simulated: in real time, and without."""
-PUNCTUAL = 0.005
-"""Seconds that nearly all requests are sent late at most, where the machine has time for the servers."""
+PUNCTUAL, LATEST = 0.005, 0.2
+"""Seconds that nearly all, and all, requests are sent late at most, where the machine has time for the servers."""
 
 
 def slowed(demand: Demand, rate: float) -> Demand:
@@ -125,7 +125,7 @@ def test_requests_at_real_servers_are_as_simulated_and_none_is_lost_in_a_change(
     with capsys.disabled():
         print("\n".join(["", *lines]))  # noqa: T201  # for the log
     delays = [of.sent - moments[name][: len(of.sent)] for name, of in answers.items()]
-    if real_time or max(float(np.quantile(of, 0.99)) for of in delays) < PUNCTUAL:
-        # Else the machine is too busy to send in time, so what it takes to answer tells nothing.
+    if max(float(np.quantile(of, 0.99)) for of in delays) < PUNCTUAL and max(map(max, delays)) < LATEST:
+        # Else the machine is too busy to send in time, even in real time: what it takes to answer tells nothing.
         assert not wrong
         assert overhead < OVERHEAD
