@@ -50,9 +50,7 @@ class BoundedLayout:
 
     def in_order(self, ticks: Sequence[int]) -> BoundedLayout:
         """Return those of their schedules that have the operations in an order that takes some ticks on each path."""
-        ordered = BoundedLayout(self.layout, self.tree.with_operations(ticks), self.lower)
-        ordered.prices = self.prices
-        return ordered
+        return BoundedLayout(self.layout, self.tree.with_operations(ticks), self.lower)
 
     @property
     def places(self) -> tuple[int, ...]:
@@ -86,7 +84,6 @@ class BoundedLayouts:
     def __init__(self, search: BlockSearch[M], branches: Branches, prices: Reals) -> None:
         self._search = search
         self.branches, self._prices = branches, prices
-        self._layouts: list[BoundedLayout] | None = None
         self.end = math.inf  # clock of the control at which the time is up; set by who has a share of it for them
 
     def left(self) -> float:
@@ -101,8 +98,6 @@ class BoundedLayouts:
     def layouts(self) -> list[BoundedLayout] | None:
         """List the layouts that may have a better schedule; None if they are too many, or at the end of the time."""
         problem, at_most = self._search.problem, self._search.upper - 1
-        if self._layouts is not None:
-            return [layout for layout in self._layouts if layout.lower <= at_most]
         if self.left() <= 0:
             return None
         tasks = self.tasks(at_most, _GRAINS)
@@ -110,20 +105,14 @@ class BoundedLayouts:
             found: list[OpenLayout] | None = [OpenLayout(0, whole_layout(self.branches))]
         else:
             found = open_layouts(self.branches, tasks, tasks.value, _MAX_OPEN)
-        if found is not None:
-            self._layouts = bound_layouts(self._search, self.branches, found, tasks.ticks, self.left)
-        return None if self._layouts is None else list(self._layouts)
+        return None if found is None else bound_layouts(self._search, self.branches, found, tasks.ticks, self.left)
 
-    def rule_out(
-        self, layouts: Sequence[BoundedLayout], at_most: int, grains: int, rounds: int, share: float = 1.0
-    ) -> bool:
+    def rule_out(self, layouts: Sequence[BoundedLayout], at_most: int, grains: int, rounds: int) -> bool:
         """Look for dual prices that rule out layouts within ``at_most`` ticks, and raise the bounds of these.
 
-        The values of a layout are computed at most as often as ``rounds``, and a share of the time that is left is
-        spent at most. Returned is False at its end.
+        The values of a layout are computed at most as often as ``rounds``. Returned is False at the end of the time.
         """
         control = self._search.control
-        end = control.clock + self.left() * share
         tasks = self.tasks(at_most, grains)
         ranked = sorted((layout for layout in layouts if layout.lower <= at_most), key=lambda layout: layout.places)
         rows = max((len(layout.tree.rows()) for layout in ranked), default=1)
@@ -131,17 +120,13 @@ class BoundedLayouts:
         # Each thread has a sequence of its own, so that the bounds do not depend on which one is faster.
         size = max(1, math.ceil(len(ranked) / threads))
         sequences = [_Sequence(ranked[at : at + size], self._prices) for at in range(0, len(ranked), size)]
-
-        def seconds() -> float:
-            return min(end - control.clock, self.left())
-
         with ThreadPoolExecutor(threads) as pool:
             while any(sequence.layouts for sequence in sequences):
-                if seconds() <= 0:
+                if self.left() <= 0:
                     return False
-                cells = pool.map(lambda sequence: sequence.improve(tasks, rounds, seconds), sequences)
+                cells = pool.map(lambda sequence: sequence.improve(tasks, rounds, self.left), sequences)
                 control.spend(max(cells) / _CELLS_PER_SECOND)
-        return seconds() > 0
+        return self.left() > 0
 
 
 class _Sequence:

@@ -9,14 +9,15 @@ decided by block models. If all are, no better schedule is within the limit.
 The limit begins close to the bound and grows, since the work does as well: so the bound rises step by step, and where
 some assignment is left, its schedule is mostly the best.
 
-With more than some 35 tasks the sets of a layout are too many, unless the bound comes so close to its best schedule as
-it does in an order of its operations (:mod:`mig_opt.models.batch.layout_search`).
+With more than some 35 tasks the sets of a layout are too many, but each layout is decided in an order of its operations
+(:mod:`mig_opt.models.batch.layout_search`).
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
@@ -27,19 +28,12 @@ from mig_opt.batch.loads.task_sets import MAX_TASKS_OF_SETS, TaskSets
 from mig_opt.models.batch.block_search import BlockSearch, M
 from mig_opt.models.batch.bounded_layouts import BoundedLayout, BoundedLayouts
 
+_GRAINS_OF_PRICES, _ROUNDS, _GRAINS = 5_000, 12, 10_000
+"""Grains of a schedule, and times that the values of a layout are computed, for its own dual prices, at most; grains
+where sets are listed."""
 
-class Effort(NamedTuple):
-    """Limits of the work on a layout: of the grains of times, and of the sets that are listed."""
-
-    # grains, and times that the values of a layout are computed for its own dual prices, at most
-    descent: tuple[int, int]
-    grains: int  # of a schedule where sets are listed, at most
-    most_sets: int  # sets of a branch, at most
-    most_pairs: int  # pairs of them that are looked at in a layout, at most
-
-
-_FOR_ALL = Effort(descent=(5_000, 12), grains=10_000, most_sets=2**22, most_pairs=2**62)
-"""Effort of a proof by all layouts."""
+_MAX_SETS, _MAX_PAIRS = 2**22, 2**62
+"""Sets of a branch, and pairs of them that are looked at in a layout, at most."""
 
 _FIRST_STEP = 16
 """Part of the gap by which the limit grows at first."""
@@ -71,11 +65,11 @@ def prove_by_layouts(search: BlockSearch[M], bounded: BoundedLayouts, share: flo
     _LayoutProof(search, bounded, layouts).raise_lower()
 
 
-class LayoutDecisions:
-    """Decisions about layouts: whether they have schedules within a limit of time."""
+class _LayoutProof:
+    """Proof by all layouts, within limits of time that grow."""
 
-    def __init__(self, search: BlockSearch[M], bounded: BoundedLayouts) -> None:
-        self._search, self._bounded = search, bounded
+    def __init__(self, search: BlockSearch[M], bounded: BoundedLayouts, layouts: Sequence[BoundedLayout]) -> None:
+        self._search, self._bounded, self._layouts = search, bounded, layouts
         self._decided: set[tuple[int, ...]] = set()
         self._stopped = False
 
@@ -84,33 +78,43 @@ class LayoutDecisions:
         """True if the time is up."""
         return self._bounded.left() <= 0
 
-    def decide(self, layouts: Sequence[BoundedLayout], at_most: int, effort: Effort) -> bool:
-        """Decide every assignment with some layouts within some ticks; return False if that was not possible.
+    def raise_lower(self) -> None:
+        """Raise the bound step by step, until the least step is too long."""
+        search = self._search
+        step, failed = max(1, (search.upper - search.lower) // _FIRST_STEP), search.upper
+        while search.open and not self.expired and search.lower < min(failed, search.upper):
+            at_most = min(search.lower + step, failed, search.upper) - 1
+            if self._decide_within(at_most):
+                search.raise_lower(min(at_most + 1, search.upper))
+                step *= _GROWTH
+            else:
+                # Better schedules may have been found, but the bound needs smaller steps.
+                failed, step = at_most, max(1, (at_most - search.lower) // _SHRINKING)
+
+    def _decide_within(self, at_most: int) -> bool:
+        """Decide every assignment within some ticks; return False if that was not possible.
 
         Layouts without one get a higher bound; better schedules go to the search.
         """
-        search = self._search
-        if not self._bounded.rule_out(layouts, min(at_most, search.upper - 1), *effort.descent):
+        search, layouts = self._search, [layout for layout in self._layouts if layout.lower <= at_most]
+        if not self._bounded.rule_out(layouts, min(at_most, search.upper - 1), _GRAINS_OF_PRICES, _ROUNDS):
             return False
         with ThreadPoolExecutor(search.control.workers) as pool:
             # Few layouts at a time: a better schedule makes the limit shorter for those that follow.
             few = search.control.workers
             ranked = sorted((one for one in layouts if one.lower <= at_most), key=lambda layout: layout.lower)
             return all(
-                self._decide_all(ranked[start : start + few], at_most, effort, pool)
-                for start in range(0, len(ranked), few)
+                self._decide_all(ranked[start : start + few], at_most, pool) for start in range(0, len(ranked), few)
             )
 
-    def _decide_all(
-        self, layouts: Sequence[BoundedLayout], at_most: int, effort: Effort, pool: ThreadPoolExecutor
-    ) -> bool:
+    def _decide_all(self, layouts: Sequence[BoundedLayout], at_most: int, pool: ThreadPoolExecutor) -> bool:
         """Decide the assignments of some layouts; return False if they are too many or the time is up."""
         search = self._search
         most = _FIRST_CANDIDATES
         while True:
             limit = min(at_most, search.upper - 1)
             some = [layout for layout in layouts if layout.lower <= limit]
-            results = self._all_assignments(some, self._bounded.tasks(limit, effort.grains), most, effort, pool)
+            results = self._all_assignments(some, self._bounded.tasks(limit, _GRAINS), most, pool)
             found = {places for result in results for places in result.assignments} - self._decided
             # The shortest schedules first, since they exclude others.
             ranked = sorted(found, key=search.report_nested)
@@ -131,11 +135,11 @@ class LayoutDecisions:
                 most = _MAX_CANDIDATES
 
     def _all_assignments(
-        self, layouts: Sequence[BoundedLayout], tasks: PricedTasks, most: int, effort: Effort, pool: ThreadPoolExecutor
+        self, layouts: Sequence[BoundedLayout], tasks: PricedTasks, most: int, pool: ThreadPoolExecutor
     ) -> list[_Found]:
         """Find the assignments with each of some layouts, in several threads."""
         control = self._search.control
-        work = functools.partial(self._assignments, tasks=tasks, most=most, effort=effort)
+        work = functools.partial(self._assignments, tasks=tasks, most=most)
         try:
             results = list(pool.map(work, layouts))
         except BaseException:  # Ctrl-C: the threads have to know
@@ -152,17 +156,16 @@ class LayoutDecisions:
         self._decided.add(places)
         return True
 
-    def _assignments(self, layout: BoundedLayout, tasks: PricedTasks, most: int, effort: Effort) -> _Found:
+    def _assignments(self, layout: BoundedLayout, tasks: PricedTasks, most: int) -> _Found:
         """Find all assignments with some layouts that the loads allow within the limit."""
         problem = self._search.problem
         if layout.prices is not None:
             tasks = tasks.at_prices(layout.prices)
-        most_pairs = effort.most_pairs
-        if self._search.control.deterministic:
-            # The clock stands still meanwhile.
-            most_pairs = int(min(most_pairs, self._bounded.left() * _STEPS_PER_SECOND))
+        # In deterministic runs the clock stands still meanwhile.
+        left = self._bounded.left() if self._search.control.deterministic else math.inf
+        most_pairs = int(min(_MAX_PAIRS, left * _STEPS_PER_SECOND))
         may_be_empty = problem.operations_take_no_time or not self._bounded.branches.tell_all
-        sets = TaskSets(layout.tree, tasks, effort.most_sets, most_pairs, may_be_empty=may_be_empty)
+        sets = TaskSets(layout.tree, tasks, _MAX_SETS, most_pairs, may_be_empty=may_be_empty)
 
         def expired() -> bool:
             return self._stopped or self.expired
@@ -172,27 +175,6 @@ class LayoutDecisions:
         few = list(itertools.islice(sets.assignments(expired), most + 1))
         assignments = tuple(tuple(problem.symmetry_reduced(places)) for places in few)
         return _Found(sets.steps, assignments, complete=len(few) <= most and not expired(), too_large=False)
-
-
-class _LayoutProof(LayoutDecisions):
-    """Proof by all layouts, within limits of time that grow."""
-
-    def __init__(self, search: BlockSearch[M], bounded: BoundedLayouts, layouts: Sequence[BoundedLayout]) -> None:
-        super().__init__(search, bounded)
-        self._layouts = layouts
-
-    def raise_lower(self) -> None:
-        """Raise the bound step by step, until the least step is too long."""
-        search = self._search
-        step, failed = max(1, (search.upper - search.lower) // _FIRST_STEP), search.upper
-        while search.open and not self.expired and search.lower < min(failed, search.upper):
-            at_most = min(search.lower + step, failed, search.upper) - 1
-            if self.decide([layout for layout in self._layouts if layout.lower <= at_most], at_most, _FOR_ALL):
-                search.raise_lower(min(at_most + 1, search.upper))
-                step *= _GROWTH
-            else:
-                # Better schedules may have been found, but the bound needs smaller steps.
-                failed, step = at_most, max(1, (at_most - search.lower) // _SHRINKING)
 
 
 class _Found(NamedTuple):

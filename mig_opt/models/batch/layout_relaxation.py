@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -33,7 +33,8 @@ import numpy.typing as npt
 from ortools.sat.python import cp_model
 
 from mig_opt.batch.integer_batch import IntegerBatch
-from mig_opt.batch.loads.division import bits_of_division, divide
+from mig_opt.batch.loads.division import Division, bits_of_division, divide, in_rising_order
+from mig_opt.batch.loads.layout_divisions import LayoutLoads
 from mig_opt.batch.loads.layouts import LayoutTree
 from mig_opt.batch.loads.operation_orders import OperationOrders
 from mig_opt.batch.loads.subsets import NEVER, Integers
@@ -145,12 +146,6 @@ class LayoutRelaxation:
         costs = self._ticks * (self._weights @ self._cover)
         return np.where(self._ticks < NEVER, costs, _HIGHEST)
 
-    @property
-    def prices(self) -> npt.NDArray[np.float64]:
-        """Dual prices of the tasks: what each adds to the weighted sum of the paths, at least; shape (tasks,)."""
-        prices: npt.NDArray[np.float64] = self._costs().min(axis=1).astype(np.float64)
-        return prices
-
     def left(self, at_most: int) -> list[list[int]]:
         """Return for each task the indices of its stacks in schedules within some ticks; none if there are none."""
         costs = self._costs()
@@ -186,6 +181,14 @@ class LayoutRelaxation:
         division = _Division(self._cover, self._operations, loads, outcome.values)
         found = division.assignments(at_most, control)
         return outcome.bound, ([self._places[stack] for stack in stacks] for stacks in found)
+
+    def assignment(self, at_most: int, divide: Callable[..., Division]) -> Division:
+        """Return an assignment within a limit, the place of each task; or whether there is none, if that is known."""
+        loads = LayoutLoads(self._ticks, self._costs(), self._cover, self._operations, self._weights)
+        found = loads.assignment(at_most, at_most * self._sum - self._least, divide)
+        if found.instances is None:
+            return found
+        return Division([self._places[stack] for stack in found.instances])
 
     @cached_property
     def _orders(self) -> OperationOrders | None:
@@ -392,8 +395,9 @@ class _Division:
         for group, members in self._members.items():
             if len(group) > 1:
                 free = at_most - self.longest(parts | {group: np.zeros(len(group), np.int64)})
-                order = draw.sample(range(len(group)), len(group))
-                room = [int(free[self._cover[:, group[at]]].min()) for at in order]
+                room = [int(free[self._cover[:, stack]].min()) for stack in group]
+                order = in_rising_order(room, draw)
+                room = [room[at] for at in order]
                 found = divide([ticks for _, ticks in members], room, draw)
                 if found is None:
                     return None

@@ -6,17 +6,19 @@ task to one of them. The bounds of divided tasks (:mod:`mig_opt.batch.loads.layo
 for each order of their operations in which they may have a schedule close to their bound; what would take longer stays
 behind, with that bound. The layout of the least bound is always the next one, and the bound of the batch rises with it.
 
-The bound of a layout in order is mostly as long as a schedule, or nearly. With up to some sixty tasks, all sets of
-tasks decide it (:mod:`mig_opt.models.batch.layout_proof`), within few ticks more than its bound at a time. With more,
-loads are divided to the tick, which proves most batches of 100 to 10,000 tasks. What is left is searched by CP-SAT for
-some seconds, again and again for longer.
+The bound of a layout in order is mostly as long as a schedule, or nearly. With up to some sixty tasks all its
+assignments are decided by dividing loads to the tick (:mod:`mig_opt.batch.loads.layout_divisions`), within few ticks
+more than its bound at a time. With more, some division is nearly always there, which proves most batches of 100 to
+10,000 tasks. What is left is searched by CP-SAT for some seconds, again and again for longer.
 """
 
 from __future__ import annotations
 
+import functools
 import heapq
 import itertools
 import math
+import random
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -27,13 +29,12 @@ from ortools.sat.python import cp_model
 
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.branches import branches_of
+from mig_opt.batch.loads.division import divide_exactly
 from mig_opt.batch.loads.layout_values import OpenLayout
 from mig_opt.batch.loads.layouts import LayoutTree, in_one_order, layouts_in, number_of_layouts
-from mig_opt.batch.loads.task_sets import MAX_TASKS_OF_SETS
 from mig_opt.batch.loads.tree import task_ticks
 from mig_opt.models.batch.block_search import BlockSearch, M
-from mig_opt.models.batch.bounded_layouts import SECONDS_PER_LAYOUT, BoundedLayout, BoundedLayouts, bound_layouts
-from mig_opt.models.batch.layout_proof import Effort, LayoutDecisions
+from mig_opt.models.batch.bounded_layouts import SECONDS_PER_LAYOUT, BoundedLayout, bound_layouts
 from mig_opt.models.batch.layout_relaxation import LayoutRelaxation
 from mig_opt.models.solvers.backend import Request
 from mig_opt.models.solvers.cpsat import run
@@ -47,7 +48,7 @@ _LISTING_SHARE = 0.5
 """Share of the time that is left for a list of choices, at most: else it is not begun."""
 
 _QUICK_SECONDS, _FIRST_SECONDS = 0.2, 1.0
-"""Seconds for a layout, where sets of tasks follow, and else; each further time twice as many."""
+"""Seconds for a layout, where it was decided as far as possible, and else; each further time twice as many."""
 
 _IDLE_SECONDS = 4.0
 """Seconds without a better bound or schedule, after which another search has its turn: in some batches one layout is as
@@ -68,7 +69,7 @@ _DIVIDED_PARTS = (256, 16, 4)
 bound hardly any task has a choice left."""
 
 _DIVIDED_AT_ONCE = 16
-"""Other layouts whose loads are divided with those of the first one that sets of tasks do not decide."""
+"""Other layouts whose loads are divided with those of the first one that cannot be decided."""
 
 _ORDER_SECONDS, _POLISHED = 2.0, 5
 """Seconds to find an order of operations where there are too many; assignments with divided loads that are put in
@@ -78,18 +79,14 @@ _SECONDS_PER_ORDER = 0.02
 """Seconds to find the good orders of a layout."""
 
 _ORDERED_WITHIN, _FEWER_ORDERS, _LISTINGS = 3e-4, 4, 3
-"""Share of the bound of a layout, within which its orders are listed, where sets of tasks decide it; divisor of that
+"""Share of the bound of a layout, within which its orders are listed, where each of them is decided; divisor of that
 where they are too many, and how often they may be listed."""
 
-_DECIDED_WITHIN, _GROWTH, _SHRINKING = 2.5e-5, 2, 4
-"""Share of the bound of a layout, within which its sets are listed at first; factor of the next step, and divisor after
-one with too many sets."""
+_MAX_TASKS_IN_ORDER = 62
+"""Number of tasks above which loads are divided to the tick in any order: a set of tasks does not fit into a number."""
 
-_EFFORTS = (
-    Effort(descent=(40_000, 30), grains=160_000, most_sets=2**20, most_pairs=2**33),
-    Effort(descent=(160_000, 40), grains=160_000, most_sets=2**22, most_pairs=2**36),
-)
-"""Efforts of these lists: the first one, and that after a search by CP-SAT, which may take as long as that."""
+_GROWTH, _SHRINKING = 2, 4
+"""Factor of the next step of ticks of a decision, and divisor after one that was too long."""
 
 _POLISH_SHARE = 0.05
 """Largest share of the time that is left, for the best order of operations of an assignment."""
@@ -127,13 +124,12 @@ class _LayoutSearch:
         self._ordered: dict[BoundedLayout, int] = {}
         self._known_orders: defaultdict[BoundedLayout, set[tuple[int, ...]]] = defaultdict(set)
         self._divided: set[BoundedLayout] = set()
+        self._draw = random.Random(control.seed)
         self._all_used = self._branches.tell_all
         self._ticks = task_ticks(search.problem, search.problem.places)
-        self._by_sets = tasks <= MAX_TASKS_OF_SETS
-        self._bounded = BoundedLayouts(search, self._branches, np.ones(tasks))
-        self._decisions = LayoutDecisions(search, self._bounded)
+        self._in_order = tasks <= _MAX_TASKS_IN_ORDER
         self._gained = control.clock  # when the layouts brought something
-        # of each layout, the next step of its bound by sets of tasks; 0 if these are too many for now
+        # of each layout, the ticks of the next decision; 0 if that is not possible for now
         self._steps: dict[BoundedLayout, int] = {}
 
     def run(self) -> None:
@@ -171,11 +167,11 @@ class _LayoutSearch:
             self._divide(layout)
         elif self._ordered.get(layout, sys.maxsize) >= self._search.upper:
             return self._order(layout)
-        elif self._by_sets and self._steps.get(layout, 1):
-            self._decide(layout, others)
+        elif self._in_order and self._steps.get(layout, 1):
+            self._decide(layout)
         elif layout not in self._divided:
             open_ones = [one for one in others if one in self._relaxed and one not in self._divided]
-            more = heapq.nsmallest(_DIVIDED_AT_ONCE if self._by_sets else 0, open_ones, key=self._rank)
+            more = heapq.nsmallest(_DIVIDED_AT_ONCE if self._in_order else 0, open_ones, key=self._rank)
             for one in [layout, *more]:
                 if self._search.open:
                     self._divide(one)
@@ -232,8 +228,8 @@ class _LayoutSearch:
     def _order(self, layout: BoundedLayout) -> list[BoundedLayout]:
         """Put the operations of a layout in order; return it in each order that is new, and what may be left of it."""
         upper, relaxed = self._search.upper, self._relaxed[layout]
-        within = int(_ORDERED_WITHIN * layout.lower) if self._by_sets else upper
-        for _ in range(_LISTINGS if self._by_sets else 1):
+        within = int(_ORDERED_WITHIN * layout.lower) if self._in_order else upper
+        for _ in range(_LISTINGS if self._in_order else 1):
             at_most = min(layout.lower + max(1, within), upper) - 1
             found = relaxed.in_orders(at_most)
             self._control.spend(_SECONDS_PER_ORDER)
@@ -255,26 +251,20 @@ class _LayoutSearch:
         layout.lower = max(layout.lower, at_most + 1)
         return [*new, layout]
 
-    def _decide(self, layout: BoundedLayout, others: Sequence[BoundedLayout]) -> None:
-        """Decide the assignments of a layout, and of others in more threads, within some ticks more than its bound."""
-        search, control, seconds = self._search, self._control, self._seconds.get(layout)
-        step = self._steps.get(layout) or max(1, int(layout.lower * _DECIDED_WITHIN))
+    def _decide(self, layout: BoundedLayout) -> None:
+        """Decide the assignments of a layout within some ticks more than its bound, by dividing tasks to the tick."""
+        search, control, step = self._search, self._control, self._steps.get(layout, 1)
         at_most = min(layout.lower + step, search.upper) - 1
-        ready = [
-            one
-            for one in others
-            if one.lower <= at_most and one in self._bounded_by_relaxation
-            if self._ordered.get(one) == 0 and self._steps.get(one, 1)
-        ]
-        some = [layout, *heapq.nsmallest(control.workers - 1, ready, key=self._rank)]
-        for one in some:
-            one.prices = self._relaxed[one].prices if one.prices is None else one.prices
-        self._bounded.end = math.inf if seconds is None else control.clock + seconds
-        if self._decisions.decide(some, at_most, _EFFORTS[seconds is not None]):
-            for one in some:
-                one.lower = max(one.lower, min(at_most + 1, search.upper))
+        effort = 1 + 2 * int(self._seconds.get(layout, 0.0))
+        divide = functools.partial(divide_exactly, draw=self._draw, effort=effort, expired=lambda: control.expired)
+        found = self._relaxed[layout].assignment(at_most, divide)
+        control.spend(_SECONDS_PER_ORDER)
+        if found.instances is not None and search.report_nested(found.instances) > at_most:
+            search.polish(found.instances, _POLISH_SHARE)
+        if found.instances is None and found.complete:
+            layout.lower = min(at_most + 1, search.upper)
             self._steps[layout], self._gained = step * _GROWTH, control.clock
-        else:
+        elif search.upper > at_most:
             self._steps[layout] = step // _SHRINKING
 
     def _divide(self, layout: BoundedLayout) -> None:
@@ -285,7 +275,7 @@ class _LayoutSearch:
         if order is not None:
             relaxed = self._relaxation(layout.in_order(order.tolist()))
             control.spend(_SECONDS_PER_ORDER)
-        seconds = _QUICK_SECONDS if self._by_sets else _FIRST_SECONDS
+        seconds = _QUICK_SECONDS if self._in_order else _FIRST_SECONDS
         lower, divided = max(layout.lower, relaxed.lower), list[tuple[int, list[int]]]()
         for part in _DIVIDED_PARTS:
             if not divided and lower < search.upper:

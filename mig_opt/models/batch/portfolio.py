@@ -9,9 +9,9 @@ It is a portfolio of :data:`PHASES`, one after the other, each where it applies:
    (:mod:`mig_opt.models.batch.subset_proof`). Otherwise the loads still give bounds: dual prices
    (:mod:`mig_opt.models.batch.dual_price_bound`) or, where whole tasks fill the slices, the
    load program (:mod:`mig_opt.models.batch.load_program`).
-3. Up to some sixty tasks on one GPU, dual prices leave few choices of placements, and of the sets of tasks that these
+3. Up to three dozen tasks on one GPU, dual prices leave few choices of placements, and of the sets of tasks that these
    run (:mod:`mig_opt.models.batch.layout_proof`). Where that is no proof, or with more tasks, each choice of placements
-   that is left is searched by itself, and local search takes turns with that
+   that is left is decided or searched by itself, and local search takes turns with that
    (:mod:`mig_opt.models.batch.layout_search`). On several GPUs with some ten tasks each, the tasks are partitioned into
    sets of one GPU each (:mod:`mig_opt.models.batch.set_partition`).
 4. The rest is left to the local search, in turn with sets of up to some sixty tasks of about the same value, which are
@@ -58,7 +58,7 @@ _MAX_BUILD_SECONDS = 0.5
 """Seconds to build a block model, above which assignments of a local search are timed without one."""
 
 _MAX_TASKS_BY_SETS = 35
-"""Number of tasks above which layouts are searched in an order of their operations: in all of them at once, the sets of
+"""Number of tasks above which layouts are decided in an order of their operations: in all of them at once, the sets of
 tasks are too many."""
 
 _IDLE_CYCLES, _LONG_IDLE_CYCLES = 20, 200

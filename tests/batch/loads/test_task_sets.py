@@ -1,6 +1,8 @@
 """Sets of tasks in the branches of a layout, its bounds, patterns and partitions, against all assignments."""
 
+import functools
 import itertools
+import random
 from collections.abc import Iterator, Sequence
 
 import highspy
@@ -13,7 +15,9 @@ from whole_problems import whole_problem
 
 from mig_opt import Schedule, generate_batch
 from mig_opt.batch.integer_batch import IntegerBatch
+from mig_opt.batch.loads import division
 from mig_opt.batch.loads.branches import Branches, branches_of
+from mig_opt.batch.loads.division import divide_exactly
 from mig_opt.batch.loads.layout_bounds import fractional_bound, subgradient_prices
 from mig_opt.batch.loads.layout_values import LayoutValues, PricedTasks, open_layouts, priced_tasks
 from mig_opt.batch.loads.layouts import (
@@ -272,6 +276,13 @@ def hold_against_all_assignments(gpu: str, n: int, seed: int, spare: float) -> N
         for length, chosen in allowed:
             if length <= at_most:
                 assert all(place in left[task] for task, place in enumerate(chosen))
+        shortest = min((length for length, _ in known), default=2**30)
+        for limit, steps in itertools.product((shortest - 1, shortest, at_most), (3000, 0)):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(division, "_MAX_STEPS", steps)
+                decided = relaxed.assignment(limit, functools.partial(divide_exactly, draw=random.Random(seed)))
+            assert not decided.complete or (decided.instances is None) == (shortest > limit)
+            assert decided.instances is None or longest_path(problem, tree, decided.instances) <= limit
 
 
 @pytest.mark.parametrize("seed", range(6))

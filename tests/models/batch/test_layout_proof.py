@@ -124,7 +124,7 @@ def test_random_batches(n: int, seed: int, gpu: str, parallel: bool) -> None:
 
 
 def test_a_gap_of_one_tick_is_decided() -> None:
-    batch = generate_batch(10, seed=3)
+    batch = generate_batch(36, gpu="A30", scaling="PoorScaling", seed=3)
     control = Control[Schedule](RunOptions(time_limit=40.0, deterministic=True))
     for method in ("far", "cp"):
         control.report_plan(solve(batch, method).schedule)
