@@ -38,8 +38,9 @@ _MAX_SUMS, _MAX_FILLING = 2**17, 1000
 _MAX_STEPS, _STEPS_OF_MANY = 3000, 200
 """Sets that fill instances, at most: about a millisecond for each; and those of one division of many."""
 
-_TRIES = 20
-"""Random orders of tasks and instances where these are too many for all sets."""
+_TRIES, _MAX_DRAWINGS, _MAX_LISTED = 20, 10, 40
+"""Random orders of tasks and instances where these are too many for all sets, how often they are drawn, and tasks up to
+which all sets are looked at then."""
 
 
 class Division(NamedTuple):
@@ -132,6 +133,7 @@ class _Exactly:
 
     def __init__(self, draw: random.Random, steps: int, expired: Callable[[], bool] = lambda: False) -> None:
         self._draw, self._steps_left, self._expired = draw, steps, expired
+        self._drawings_left = _MAX_DRAWINGS
 
     def divide(self, ticks: Sequence[int], room: Sequence[int]) -> Division:
         """Divide tasks among instances: first to the one that has least room."""
@@ -140,7 +142,9 @@ class _Exactly:
             return Division([0] * len(ticks) if spare >= 0 and len(room) == 1 else None)
         least = min(room)
         if len(ticks) > _MAX_JOINED and least * len(ticks) > _FEW * sum(ticks):
-            return self._drawn(ticks, room)
+            found = self._drawn(ticks, room)
+            if found.instances is not None or len(ticks) > _MAX_LISTED:
+                return found
         first = room.index(least)
         filling, complete = _filling(ticks, least - spare, least)
         for chosen in filling:
@@ -156,8 +160,9 @@ class _Exactly:
         return Division(None, complete)
 
     def _drawn(self, ticks: Sequence[int], room: Sequence[int]) -> Division:
-        """Divide tasks in random orders."""
-        for _ in range(_TRIES):
+        """Divide tasks in random orders, a few times in all."""
+        self._drawings_left -= 1
+        for _ in range(_TRIES if self._drawings_left >= 0 else 0):
             order = in_rising_order(room, self._draw)
             found = divide(ticks, [room[at] for at in order], self._draw)
             if found is not None:

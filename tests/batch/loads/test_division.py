@@ -80,3 +80,13 @@ def test_hundreds_of_tasks_fill_all_instances_to_the_tick() -> None:
     loads = [sum(own for own, at in zip(ticks, found, strict=True) if at == instance) for instance in range(7)]
     assert loads == room
     assert bits_of_division(ticks, whole) < bits_of_division(ticks[:64], whole) * 2
+
+
+def test_tasks_for_many_instances_are_listed_where_no_drawn_order_divides_them() -> None:
+    draw = random.Random(5)
+    ticks = [draw.randrange(10_000, 90_000) for _ in range(33)]
+    room = [sum(ticks[at::7]) for at in range(7)]
+    found = divide_exactly(ticks, room, draw)
+    loads = [sum(own for own, at in zip(ticks, found.instances or (), strict=True) if at == one) for one in range(7)]
+    assert found.complete
+    assert loads == room
