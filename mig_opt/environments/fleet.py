@@ -52,9 +52,9 @@ class FleetView(QueueScheduler):
         self._shares = np.tile(slice_shares(geometry.gpu, geometry.placements), (gpus, 1))
         self._look()
 
-    def enqueue(self, cluster: Cluster, job: int, least_gb: float) -> None:
+    def enqueue(self, cluster: Cluster, job: int) -> None:
         """Note the profiles on which a job can run."""
-        found = cluster.trace.profiles(cluster.trace.jobs[job], least_gb)
+        found = cluster.trace.profiles(cluster.trace.jobs[job], cluster.known_need(job))
         self._profiles[job] = [cluster.geometry.profile_index(profile) for profile in found]
 
     def dequeue(self, job: int) -> None:

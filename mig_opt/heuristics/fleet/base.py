@@ -24,8 +24,8 @@ class QueueScheduler(ConfigurablePolicy):
     """Base class of schedulers with a queue: the events that change it are those at which it is served."""
 
     @abstractmethod
-    def enqueue(self, cluster: Cluster, job: int, least_gb: float) -> None:
-        """Append a job to the queue; ``least_gb`` is the memory that it needed when it ran out of it, or 0."""
+    def enqueue(self, cluster: Cluster, job: int) -> None:
+        """Append a job to the queue, to wait for as much memory as it is known to need."""
 
     @abstractmethod
     def dequeue(self, job: int) -> None:
@@ -50,7 +50,7 @@ class QueueScheduler(ConfigurablePolicy):
 
     def arrived(self, cluster: Cluster, job: int) -> None:
         """Queue the job, and serve the queue."""
-        self.enqueue(cluster, job, cluster.known_need(job))
+        self.enqueue(cluster, job)
         self.serve(cluster)
 
     def finished(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
@@ -62,14 +62,14 @@ class QueueScheduler(ConfigurablePolicy):
 
     def failed(self, cluster: Cluster, job: int, gpu: int, placement: int, needed_gb: float) -> None:
         """Queue the job again, for as much memory as it needed, and let others have the instance."""
-        self.enqueue(cluster, job, needed_gb)
+        self.enqueue(cluster, job)
         self.released(cluster, job, gpu, placement)
         self.serve(cluster)
 
     def gpu_left(self, cluster: Cluster, gpu: int, lost: Sequence[tuple[int, int]]) -> None:
         """Queue the jobs of the GPU again, and let them have others."""
         for job, placement in lost:
-            self.enqueue(cluster, job, cluster.known_need(job))
+            self.enqueue(cluster, job)
             self.released(cluster, job, gpu, placement)
         self.serve(cluster)
 

@@ -128,13 +128,12 @@ class MemoryAware(QueueScheduler):
             cluster, folding=self.folding, warps=self.warps, slowdown_limit=self.slowdown_limit
         )
         self.queue: JobQueue[TightFit] = JobQueue()
-        self._known_need: dict[int, float] = {}
         self._forecasts: dict[int, MemoryForecast] = {}
         self._observed: set[int] = set()
 
     def arrived(self, cluster: Cluster, job: int) -> None:
         """Queue the job. Those that arrive in the same moment are served together."""
-        self.enqueue(cluster, job, cluster.known_need(job))
+        self.enqueue(cluster, job)
         if not cluster.more_to_come:
             self.serve(cluster)
 
@@ -176,17 +175,13 @@ class MemoryAware(QueueScheduler):
 
     def demand(self, cluster: Cluster, job: int) -> float:
         """Return the GB that a job is known to need, or those on which it starts."""
-        requested = cluster.trace.jobs[job]
-        if job in self._known_need:
-            return self._known_need[job]
+        requested, known = cluster.trace.jobs[job], cluster.known_need(job)
         if requested.memory_growth:
-            return min(self.start_gb, self.manager.largest_gb(requested))
-        return requested.memory_gb or 0.0
+            return known or min(self.start_gb, self.manager.largest_gb(requested))
+        return known or requested.memory_gb or 0.0
 
-    def enqueue(self, cluster: Cluster, job: int, least_gb: float) -> None:
+    def enqueue(self, cluster: Cluster, job: int) -> None:
         """Queue a job for its tight fit; if there is none, it waits for ever."""
-        if least_gb:
-            self._known_need[job] = max(least_gb, self._known_need.get(job, 0.0))
         fit = self.manager.tight_fit(cluster.trace.jobs[job], self.demand(cluster, job))
         if fit is not None:
             self.add(fit, job)
@@ -197,7 +192,6 @@ class MemoryAware(QueueScheduler):
 
     def dequeue(self, job: int) -> None:
         """Forget a job that waits."""
-        self._known_need.pop(job, None)
         self.queue.discard(job)
 
 

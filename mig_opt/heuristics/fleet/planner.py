@@ -161,9 +161,8 @@ class Planner(ConfigurablePolicy):
 
     def arrived(self, cluster: Cluster, job: int) -> None:
         """Plan anew, once all jobs of this moment have arrived and the window is over."""
-        arrival, needed_gb = cluster.trace.jobs[job].arrival, cluster.known_need(job)
-        if needed_gb:  # it waited for GPUs of another kind
-            self._chooser.needs(job, needed_gb)
+        arrival = cluster.trace.jobs[job].arrival
+        self._chooser.forget(job)  # it may have waited for GPUs of another kind
         if arrival > self._first_arrival and arrival == cluster.now:
             self._later_arrivals += 1
             self._arrived_area += self._chooser.area(cluster, job)
@@ -212,7 +211,7 @@ class Planner(ConfigurablePolicy):
             return
         if not cluster.waiting:
             if self._followed is not None:
-                self._rollouts.follow(cluster, self._followed, gpu, self._chooser.needed)
+                self._rollouts.follow(cluster, self._followed, gpu)
             return
         if self._stale or cluster.now >= self._next_urgent:
             # Jobs have arrived, or one has become urgent: what was planned before might delay it.
@@ -226,7 +225,7 @@ class Planner(ConfigurablePolicy):
 
     def failed(self, cluster: Cluster, job: int, gpu: int, placement: int, needed_gb: float) -> None:
         """Plan anew, the job on instances with as much memory as it needed."""
-        self._chooser.needs(job, needed_gb)
+        self._chooser.forget(job)
         self._plan_anew(cluster)
 
     def gave_up(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
@@ -287,7 +286,7 @@ class Planner(ConfigurablePolicy):
             return False
         self._followed, self._plan = best, Plan(cluster)
         waiting = list(cluster.waiting)
-        self._rollouts.follow(cluster, best, gpu, self._chooser.needed)
+        self._rollouts.follow(cluster, best, gpu)
         for job in waiting:
             if job not in cluster.waiting:
                 self._begun(cluster, job)

@@ -97,8 +97,9 @@ class QueueingPolicy(QueueScheduler):
             create_partitions(cluster, self.partition, range(cluster.trace.gpus))
             cluster.possible = reduce(or_, (state.idle for state in cluster.states))
 
-    def enqueue(self, cluster: Cluster, job: int, least_gb: float) -> None:
+    def enqueue(self, cluster: Cluster, job: int) -> None:
         """Queue a job for its profile; if there is none, it waits for ever."""
+        least_gb = cluster.known_need(job)
         if least_gb:
             self._failed_at[job] = cluster.now
         profile = self.profile(cluster.trace, cluster.trace.jobs[job], least_gb)

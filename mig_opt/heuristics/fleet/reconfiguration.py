@@ -187,10 +187,10 @@ class ReconfiguringPolicy(QueueScheduler):
         self._waiting_since.pop(job, None)
         self._queue.discard(job)
 
-    def enqueue(self, cluster: Cluster, job: int, least_gb: float) -> None:
+    def enqueue(self, cluster: Cluster, job: int) -> None:
         """Queue a job for its profile; if there is none, it waits for ever."""
         requested = cluster.trace.jobs[job]
-        profile = profile_for(cluster.trace, requested, least_gb)
+        profile = profile_for(cluster.trace, requested, cluster.known_need(job))
         if profile is None:
             return
         factor = self.factor(cluster, requested)

@@ -84,11 +84,9 @@ class JobChooser:
         self._known: dict[int, _Known] = {}
         # profiles of jobs, each with its share of a GPU and the declared seconds
         self._declared: dict[int, list[tuple[int, float, float]]] = {}
-        self.needed: dict[int, float] = {}  # GB that jobs were seen to need
 
-    def needs(self, job: int, memory_gb: float) -> None:
-        """Note the memory that a job needs at least."""
-        self.needed[job] = max(memory_gb, self.needed.get(job, 0.0))
+    def forget(self, job: int) -> None:
+        """Forget the profiles of a job: it may be known to need more memory now."""
         self._known.pop(job, None)
         self._declared.pop(job, None)
 
@@ -186,7 +184,7 @@ class JobChooser:
         if job not in self._declared:
             self._declared[job] = [
                 (geometry.profile_index(profile), share(trace, profile), requested.times[profile.compute_slices])
-                for profile in trace.profiles(requested, self.needed.get(job, 0.0))
+                for profile in trace.profiles(requested, cluster.known_need(job))
             ]
         factor = self._calibration.factor(job)
         modes = tuple((profile, seconds * factor) for profile, _, seconds in self._declared[job])

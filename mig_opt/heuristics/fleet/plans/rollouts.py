@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from mig_opt.heuristics.fleet.fragmentation_aware import FragmentationAware
 from mig_opt.heuristics.fleet.plans.list_decoder import Objective, PlanSums, plan_value
@@ -37,14 +37,11 @@ class Rollouts:
         values = [value_of(_made(kind), cluster, jobs, objective) for kind in _SIMPLE]
         return values.index(min(values)), min(values)
 
-    def follow(self, cluster: Cluster, number: int, gpu: int | None, needs: Mapping[int, float]) -> None:
-        """Let a simple scheduler decide, after the end of a run on a GPU if there was one.
-
-        ``needs`` has the GB that jobs were seen to need.
-        """
+    def follow(self, cluster: Cluster, number: int, gpu: int | None) -> None:
+        """Let a simple scheduler decide, after the end of a run on a GPU if there was one."""
         policy = self._policies[number]
         for job in cluster.waiting:
-            policy.enqueue(cluster, job, needs.get(job, 0.0))
+            policy.enqueue(cluster, job)
         policy.serve(cluster)
         if isinstance(policy, FragmentationAware) and gpu is not None and policy.migrate_to_repair(cluster, gpu):
             policy.serve(cluster)
@@ -62,9 +59,6 @@ class CarriedOut(ConfigurablePolicy):
         """Take the plan to this cluster."""
         self._here = copy.deepcopy(self._plan, {id(self._plan.cluster): cluster})
         self._here.advance(self._here.gpus)
-
-    def arrived(self, cluster: Cluster, job: int) -> None:
-        """Do nothing: the job is planned."""
 
     def finished(self, cluster: Cluster, job: int, gpu: int, placement: int, needed_gb: float = 0.0) -> None:
         """Go on with the plan."""
