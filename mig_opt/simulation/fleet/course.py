@@ -12,12 +12,17 @@ from typing import Any, Literal, NamedTuple
 from mig_opt.fleet.log import RunOutcome
 from mig_opt.simulation.fleet.cluster import Cluster, Policy
 from mig_opt.simulation.fleet.event_queue import ARRIVAL, END, LEAVE, MOVE, RETURN, WAKE, Event
-from mig_opt.simulation.fleet.router import Arrivals
+from mig_opt.simulation.fleet.router import Arrivals, Router
 
 Observer = Callable[[Cluster], None]
 
 IDLE_WAKES = 1000
 """Wake-ups in a row without an action, in an empty fleet with jobs waiting, after which a simulation ends."""
+
+
+EventName = Literal[
+    "begin", "arrived", "finished", "failed", "gave_up", "gpu_left", "gpu_returned", "woken", "rejected", "withdrawn"
+]
 
 
 class Decision(NamedTuple):
@@ -27,18 +32,7 @@ class Decision(NamedTuple):
     cluster. Where there are several kinds of GPUs, ``part`` is the index of that which it is about.
     """
 
-    event: Literal[
-        "begin",
-        "arrived",
-        "finished",
-        "failed",
-        "gave_up",
-        "gpu_left",
-        "gpu_returned",
-        "woken",
-        "rejected",
-        "withdrawn",
-    ]
+    event: EventName
     arguments: tuple[Any, ...] = ()
     part: int = 0
 
@@ -109,8 +103,7 @@ class Course:
 
         Each event at which one hears of anything is one decision, and one more for each job that is turned away.
         """
-        cluster, observer, router = self.cluster, self.observer, self.router
-        clusters = router.clusters
+        cluster, router, clusters = self.cluster, self.router, self.router.clusters
         for part in range(len(clusters)):
             yield Decision("begin", part=part)
         waiting = list(cluster.waiting)
@@ -130,8 +123,8 @@ class Course:
                     self._idle_wakes = 0 if acts else self._idle_wakes + 1
             if self.reject or len(clusters) > 1:
                 yield from (self._turn_away if self.reject else self._offer)(cluster.now)
-            if observer is not None:
-                observer(cluster)
+            if self.observer is not None:
+                self.observer(cluster)
             if router.arrival == math.inf and not any(each.running or each.waiting for each in clusters):
                 break
         now = max(each.now for each in clusters)
@@ -190,6 +183,7 @@ class Course:
         That is done when all else has happened in a moment.
         """
         router, clusters = self.router, self.router.clusters
+        assert isinstance(router, Router)
         event = _next_event(clusters)[1]
         if router.arrival == now or (event is not None and event.time == now):
             return
@@ -225,7 +219,7 @@ class Course:
                 cluster.events.join(run, cluster.now)
             return None
         job = run.job
-        learns: Literal["finished", "gave_up"] = "finished"
+        learns: EventName = "finished"
         if run.limit >= 1:
             place = cluster.close(run, RunOutcome.FINISHED)
             cluster.log.finished[job] = cluster.now

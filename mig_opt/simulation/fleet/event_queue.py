@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Sized
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from mig_opt.fleet.trace import Trace, pcie_slowdown
 from mig_opt.gpu.geometry import NumberedPlace
 
 # Events of the same moment happen in this order: room is made before it is asked for.
-END: Final = 0
-MOVE: Final = 1
-BEGIN: Final = 2
-LEAVE: Final = 3
-RETURN: Final = 4
-ARRIVAL: Final = 5
-WAKE: Final = 6
+END, MOVE, BEGIN, LEAVE, RETURN, ARRIVAL, WAKE = range(7)
 
 
 @dataclass(slots=True, eq=False)
@@ -105,7 +98,7 @@ class EventQueue:
         """Let a PCIe-bound run compete on its GPU from now on; its neighbours slow down."""
         bound = self._bound.setdefault(run.gpu, {})
         bound[run] = None
-        run.slowdown = self._slowdown(run, bound)
+        run.slowdown = pcie_slowdown(self._trace, self._trace.jobs[run.job], len(bound))
         self._push_end(run, now)
         self._pace(bound, now)
 
@@ -117,19 +110,16 @@ class EventQueue:
     def move(self, run: ActiveRun, seconds: float, limit: float, now: float) -> None:
         """Let a run go on at its target, where all of its work takes ``seconds``."""
         assert run.target is not None
-        elsewhere = run.bound and run.target[0] != run.gpu
-        if elsewhere or seconds != run.seconds or limit != run.limit:
+        gpu, placement = run.target
+        changes = (run.bound and gpu != run.gpu) or seconds != run.seconds or limit != run.limit
+        if changes:
             run.done, run.since = run.progress(now), now
             self._leave(run, now)
-            run.gpu, run.placement = run.target
-            run.begin, run.seconds, run.limit, run.target = now, seconds, limit, None
-            run.slowdown = 1.0
+        run.gpu, run.placement, run.begin, run.target = gpu, placement, now, None
+        if changes:  # else the end that was queued stays to the last bit
+            run.seconds, run.limit, run.slowdown = seconds, limit, 1.0
             run.version += 1
             self.launch(run, now)
-        else:
-            # The end that was queued stays to the last bit.
-            run.gpu, run.placement = run.target
-            run.begin, run.target = now, None
 
     def _leave(self, run: ActiveRun, now: float) -> None:
         """Let a run no longer compete on its GPU; its neighbours speed up."""
@@ -140,15 +130,12 @@ class EventQueue:
 
     def _pace(self, bound: dict[ActiveRun, None], now: float) -> None:
         for run in bound:
-            slowdown = self._slowdown(run, bound)
+            slowdown = pcie_slowdown(self._trace, self._trace.jobs[run.job], len(bound))
             if slowdown != run.slowdown:
                 run.done, run.since = run.progress(now), now
                 run.slowdown = slowdown
                 run.version += 1
                 self._push_end(run, now)
-
-    def _slowdown(self, run: ActiveRun, bound: Sized) -> float:
-        return pcie_slowdown(self._trace, self._trace.jobs[run.job], len(bound))
 
     def _push_end(self, run: ActiveRun, now: float) -> None:
         end = run.since + max(0.0, run.limit - run.done) * (run.seconds * run.slowdown)

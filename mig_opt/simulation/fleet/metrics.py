@@ -6,7 +6,7 @@ import math
 import statistics
 from array import array
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import truediv
 from typing import Annotated
@@ -149,11 +149,9 @@ def measure(log: Log, power: PowerModel | None = None) -> Metrics:
     """
     power = power or PowerModel()
     trace = log.trace
-    columns = zip(trace.jobs, log.scheduled, log.finished, strict=True)
-    done = [(job.arrival, scheduled, finished) for job, scheduled, finished in columns if not math.isnan(finished)]
+    done = [job for job, end in enumerate(log.finished) if not math.isnan(end)]
     makespan = max(log.run_end, default=0.0)
-    sizes = [placement.profile.compute_slices for placement in log.placements]
-    busy, present = _slice_seconds(log, sizes), _gpu_seconds(trace, makespan)
+    busy, present = _slice_seconds(log), _gpu_seconds(trace, makespan)
     used = math.fsum(busy.values())
     offered = math.fsum(kind.compute_slices * seconds for kind, seconds in present.items())
     memory = math.fsum(kind.memory_gb * seconds for kind, seconds in present.items())
@@ -174,9 +172,9 @@ def measure(log: Log, power: PowerModel | None = None) -> Metrics:
         finished=len(done),
         rejected=len(log.turned_away()),
         acceptance=acceptance(trace, [not math.isnan(end) for end in log.finished]),
-        wait=Spread.of([scheduled - arrival for arrival, scheduled, _ in done]),
-        execution=Spread.of([finished - scheduled for _, scheduled, finished in done]),
-        completion=Spread.of([finished - arrival for arrival, _, finished in done]),
+        wait=_after_arrival(log, log.scheduled, done),
+        execution=Spread.of([log.finished[job] - log.scheduled[job] for job in done]),
+        completion=_after_arrival(log, log.finished, done),
         makespan=makespan,
         utilisation=used / offered if offered else 0.0,
         memory_utilisation=math.fsum(_gb_seconds(log)) / memory if memory else 0.0,
@@ -188,7 +186,7 @@ def measure(log: Log, power: PowerModel | None = None) -> Metrics:
         stops=log.count(RunOutcome.STOPPED),
         crashes=log.count(RunOutcome.CRASHED),
         evictions=log.count(RunOutcome.GPU_LEFT),
-        lost=_in_vain(log, sizes) / used if used else 0.0,
+        lost=_in_vain(log) / used if used else 0.0,
         active_gpus=gpu_seconds / makespan if makespan else 0.0,
         energy=math.fsum(draw) + _own_energy(log, power),
     )
@@ -230,8 +228,7 @@ def measure_kinds(log: Log) -> dict[str, KindMetrics]:
     A100-40GB 1 0.79
     """
     trace, makespan = log.trace, max(log.run_end, default=0.0)
-    busy = _slice_seconds(log, [placement.profile.compute_slices for placement in log.placements])
-    present = _gpu_seconds(trace, makespan)
+    busy, present = _slice_seconds(log), _gpu_seconds(trace, makespan)
     names = [placement.profile.gpu for placement in log.placements]
     done: dict[str, list[int]] = defaultdict(list)
     for job, placement, outcome in zip(log.run_job, log.run_placement, log.run_outcome, strict=True):
@@ -241,20 +238,26 @@ def measure_kinds(log: Log) -> dict[str, KindMetrics]:
         kind.name: KindMetrics(
             len(gpus),
             len(done[kind.name]),
-            Spread.of([log.scheduled[job] - trace.jobs[job].arrival for job in done[kind.name]]),
-            Spread.of([log.finished[job] - trace.jobs[job].arrival for job in done[kind.name]]),
+            _after_arrival(log, log.scheduled, done[kind.name]),
+            _after_arrival(log, log.finished, done[kind.name]),
             busy[kind.name] / (kind.compute_slices * present[kind]) if present[kind] else 0.0,
         )
         for kind, gpus in trace.kinds.items()
     }
 
 
-def _slice_seconds(log: Log, sizes: Sequence[int]) -> dict[str, float]:
+def _after_arrival(log: Log, moments: Sequence[float], jobs: Iterable[int]) -> Spread:
+    """Return by how many seconds the moments of some jobs come after their arrivals."""
+    return Spread.of([moments[job] - log.trace.jobs[job].arrival for job in jobs])
+
+
+def _slice_seconds(log: Log) -> dict[str, float]:
     """Return the compute slices times seconds of all runs, by the name of the kind of GPU."""
     found: dict[str, list[float]] = {kind.name: [] for kind in log.trace.kinds}
-    lists = [found[placement.profile.gpu] for placement in log.placements]
+    places = [(placement.profile.compute_slices, found[placement.profile.gpu]) for placement in log.placements]
     for placement, begin, end in zip(log.run_placement, log.run_begin, log.run_end, strict=True):
-        lists[placement].append(sizes[placement] * (end - begin))
+        size, areas = places[placement]
+        areas.append(size * (end - begin))
     return {name: math.fsum(areas) for name, areas in found.items()}
 
 
@@ -268,9 +271,10 @@ def _absent(trace: Trace, until: float, gpus: range) -> float:
     return math.fsum(max(0.0, min(each.end, until) - each.begin) for each in trace.outages if each.gpu in gpus)
 
 
-def _in_vain(log: Log, sizes: Sequence[int]) -> float:
+def _in_vain(log: Log) -> float:
     """Return the compute slices times seconds of runs whose work was lost, those before migrations included."""
     lost, since_start = 0.0, defaultdict[int, float](float)
+    sizes = [placement.profile.compute_slices for placement in log.placements]
     columns = zip(log.run_job, log.run_placement, log.run_begin, log.run_end, log.run_outcome, strict=True)
     for job, placement, begin, end, outcome in columns:
         since_start[job] += sizes[placement] * (end - begin)

@@ -48,13 +48,6 @@ class Arrivals:
         """Give a job that finds no place on its kind the next one: return kind and number, None if there is none."""
         return None
 
-    def offers(self) -> Iterator[tuple[int, int, int, int]]:
-        """Yield jobs that wait, each with another kind on which it may begin at once: kind and number here and there.
-
-        One that waits no more after that has begun there.
-        """
-        return iter(())
-
     def gone(self, part: int, number: int) -> None:
         """Note that a job is done, or left its kind."""
 
@@ -142,8 +135,8 @@ class Router(Arrivals):
     def offers(self) -> Iterator[tuple[int, int, int, int]]:
         """Yield jobs that wait, each with another kind on which it may begin at once: kind and number here and there.
 
-        Where a scheduler does not start one, it is asked for jobs of this profile again once it has started or moved
-        others, or a run has ended.
+        One that waits no more after that has begun there. Where a scheduler does not start one, it is asked for jobs of
+        this profile again once it has started or moved others, or a run has ended.
         """
         for part, cluster in enumerate(self.clusters):
             waiting = list(cluster.waiting) if self._offering else []

@@ -151,11 +151,8 @@ def simulate(
     problems += wrong_flag("reject", reject)
     if observer is not None and not callable(observer):
         problems.append(wrong_type("observer", observer, "a function of a Cluster"))
-    try:
-        decider = _decider(trace, policy, options, reject=reject)
-    except InputError as error:
-        problems = [*error.problems, *problems]
-    raise_any(problems)
+    raise_any([*problems_of(_decider, trace, policy, options, reject=reject), *problems])
+    decider = _decider(trace, policy, options, reject=reject)
     running = _RunningJobs()
     if state is not None:
         trace, running = _with_running_jobs(trace, state, busy_until)
@@ -237,8 +234,8 @@ def _with_running_jobs(trace: Trace, state: FleetState, busy_until: float | None
     The simulator creates the instances at second 0, one after the other on each GPU, which takes the driver's time; the
     jobs on them are that much shorter, so that they end at ``busy_until``. States of other kinds of GPUs are refused.
     """
-    problems: list[Problem] = []
     raise_any(wrong_class("state", state, FleetState, "read(FleetState, 'fleet.json')"))
+    problems: list[Problem] = []
     names = tuple(trace.kind(gpu).name for gpu in range(trace.gpus))
     if state.gpu != trace.gpu:
         kinds = " and ".join(dict.fromkeys(state.names))
