@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from operator import itemgetter
 
@@ -42,7 +42,8 @@ def fleet_partitions(trace: Trace, partition: str | Sequence[str] | None = None)
     if partition is None:
         return _by_demand(trace)
     if isinstance(partition, str):
-        return [find_partition(kind, partition, "double-memory") for kind, gpus in trace.kinds.items() for _ in gpus]
+        each = ((find_partition(kind, partition, "double-memory"), gpus) for kind, gpus in trace.kinds.items())
+        return [placed for placed, gpus in each for _ in gpus]
     if not isinstance(partition, Sequence):
         raise InputError([wrong_type("partition", partition, "a text such as '4+2+1', or a sequence of such texts")])
     found, problems = [], []
@@ -84,12 +85,10 @@ def _by_demand(trace: Trace) -> list[tuple[Placement, ...]]:
     return chosen
 
 
-def create_partitions(cluster: Cluster, partition: str | Sequence[str] | None, gpus: Iterable[int]) -> None:
-    """Create the instances of :func:`fleet_partitions` on some GPUs, which are empty."""
-    partitions = fleet_partitions(cluster.trace, partition)
-    for gpu in gpus:
-        for placement in partitions[gpu]:
-            cluster.create(gpu, cluster.geometry.index(placement.profile.name, placement.start))
+def partition_places(cluster: Cluster, partition: str | Sequence[str] | None) -> list[tuple[int, ...]]:
+    """Return the instances of :func:`fleet_partitions` as numbers of placements."""
+    index, found = cluster.geometry.index, fleet_partitions(cluster.trace, partition)
+    return [tuple(index(placement.profile.name, placement.start) for placement in placed) for placed in found]
 
 
 @lru_cache
@@ -123,17 +122,8 @@ def repartition(geometry: Geometry, idle: int, waiting: Mapping[int, int], first
     them is taken. Slices that are left are filled with the smallest instances. ``waiting`` has the number of jobs for
     each profile; of the profile ``first`` there has to be an instance, whatever it costs the others.
     """
-    most = {profile: len(most_instances(geometry, profile)) for profile in sorted(waiting)}
-    return _repartition(
-        geometry, idle, tuple((profile, min(waiting[profile], most[profile])) for profile in most), first
-    )
-
-
-@lru_cache(maxsize=100_000)
-def _repartition(
-    geometry: Geometry, idle: int, waiting: tuple[tuple[int, int], ...], first: int | None
-) -> tuple[int, ...]:
-    chosen = _most_served(geometry, idle, waiting, first)
+    least = ((profile, min(count, len(most_instances(geometry, profile)))) for profile, count in waiting.items())
+    chosen = _most_served(geometry, idle, tuple(sorted(least)), first)
     new = [place for place in chosen if not idle >> place & 1]
     existing = geometry.mask(chosen) | idle
     for place in new:
@@ -145,6 +135,7 @@ def _repartition(
     return tuple(new)
 
 
+@lru_cache(maxsize=100_000)
 def _most_served(
     geometry: Geometry, idle: int, waiting: tuple[tuple[int, int], ...], first: int | None
 ) -> tuple[int, ...]:

@@ -5,6 +5,7 @@ The rivals have no foresight. All take the first placement of the GPU that they 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -17,7 +18,7 @@ from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.geometry import GpuState, Option
 from mig_opt.gpu.model import Profile
 from mig_opt.heuristics.fleet.base import JobQueue, QueueScheduler, free_slices
-from mig_opt.heuristics.fleet.partitions import create_partitions, profile_for
+from mig_opt.heuristics.fleet.partitions import partition_places, profile_for
 from mig_opt.rules.vocabulary import Number
 from mig_opt.simulation.fleet.cluster import Cluster
 
@@ -91,30 +92,35 @@ class QueueingPolicy(QueueScheduler):
         """Start with an empty queue."""
         self._queue: JobQueue[int] = JobQueue()
         self._ranking = cluster.ranking(self.key)
-        # Since when jobs wait that failed; the others wait since they arrived.
-        self._failed_at: dict[int, float] = {}
+        # Since when jobs wait that had a place before; the others wait since they arrived.
+        self._again_since: dict[int, float] = {}
         if not self.dynamic_partitioning:
-            create_partitions(cluster, self.partition, range(cluster.trace.gpus))
+            self._partitions = partition_places(cluster, self.partition)
+            for gpu in range(cluster.trace.gpus):
+                self._partition(cluster, gpu)
             cluster.possible = reduce(or_, (state.idle for state in cluster.states))
 
     def enqueue(self, cluster: Cluster, job: int) -> None:
         """Queue a job for its profile; if there is none, it waits for ever."""
-        least_gb = cluster.known_need(job)
-        if least_gb:
-            self._failed_at[job] = cluster.now
-        profile = self.profile(cluster.trace, cluster.trace.jobs[job], least_gb)
+        if not math.isnan(cluster.log.scheduled[job]):
+            self._again_since[job] = cluster.now
+        profile = self.profile(cluster.trace, cluster.trace.jobs[job], cluster.known_need(job))
         if profile is not None:
             self._queue.add(cluster.geometry.profile_index(profile), job)
 
     def gpu_returned(self, cluster: Cluster, gpu: int) -> None:
         """Give the GPU its partition if there is one, and let waiting jobs have it."""
         if not self.dynamic_partitioning:
-            create_partitions(cluster, self.partition, [gpu])
+            self._partition(cluster, gpu)
         self.serve(cluster)
+
+    def _partition(self, cluster: Cluster, gpu: int) -> None:
+        for place in self._partitions[gpu]:
+            cluster.create(gpu, place)
 
     def dequeue(self, job: int) -> None:
         """Forget a job that waits."""
-        self._failed_at.pop(job, None)
+        self._again_since.pop(job, None)
         self._queue.discard(job)
 
     def serve(self, cluster: Cluster) -> None:
@@ -138,7 +144,7 @@ class QueueingPolicy(QueueScheduler):
         if self.patience is None:
             return False
         job = self._queue.first(profile)
-        since = self._failed_at.get(job, cluster.trace.jobs[job].arrival)
+        since = self._again_since.get(job, cluster.trace.jobs[job].arrival)
         if cluster.now - since <= self.patience:
             return False
         # To wait for an instance that no partition has would help nobody.

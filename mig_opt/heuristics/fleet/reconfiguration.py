@@ -15,8 +15,8 @@ from mig_opt.fleet.job import Job
 from mig_opt.gpu.geometry import Geometry, GpuState
 from mig_opt.heuristics.fleet.base import JobQueue, QueueScheduler
 from mig_opt.heuristics.fleet.partitions import (
-    create_partitions,
     most_instances,
+    partition_places,
     profile_for,
     repartition,
     smallest_instances,
@@ -161,8 +161,11 @@ class ReconfiguringPolicy(QueueScheduler):
         self._unmarkable: dict[int, int] = {}
         self._views = [GpuView(state, 0, False) for state in cluster.states]
         self._ranking = Ranking(self._views, self._key)
-        for gpu in range(gpus):
-            self._partition(cluster, gpu)
+        self._partitions = [smallest_instances(geometry)] * gpus
+        if self.partition is not None:
+            self._partitions = partition_places(cluster, self.partition)
+        for gpu, places in enumerate(self._partitions):
+            self._create(cluster, gpu, places)
 
     def released(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
         """Bring the records of the GPU up to date (stage 1)."""
@@ -179,7 +182,7 @@ class ReconfiguringPolicy(QueueScheduler):
 
     def gpu_returned(self, cluster: Cluster, gpu: int) -> None:
         """Partition the GPU as at the start, and serve."""
-        self._partition(cluster, gpu)
+        self._create(cluster, gpu, self._partitions[gpu])
         self.serve(cluster)
 
     def dequeue(self, job: int) -> None:
@@ -379,11 +382,6 @@ class ReconfiguringPolicy(QueueScheduler):
             self._gain(gpu)  # It ends later: jobs that were too long for it may be short enough.
 
     # Records
-
-    def _partition(self, cluster: Cluster, gpu: int) -> None:
-        if self.partition is not None:
-            create_partitions(cluster, self.partition, [gpu])
-        self._create(cluster, gpu, smallest_instances(cluster.geometry) if self.partition is None else ())
 
     def _create(self, cluster: Cluster, gpu: int, placements: Iterable[int]) -> None:
         """Create instances on a GPU without jobs; idle ones in the way are destroyed."""

@@ -50,6 +50,15 @@ def test_a_large_job_does_not_starve_under_a_stream_of_small_ones(policy: str) -
     assert waited(simulate(wanted, policy, backfill=True), "large") == waited(done, "large"), "600 s is the default"
 
 
+def test_a_job_that_crashed_waits_anew() -> None:
+    """It crashes after 701 s, more than the patience, and is overtaken by one that arrives 19 s later."""
+    large = job("large", 0.0, "7g.40gb", 1400.0, crashes=(0.5,))
+    done = run(
+        "first-fit", trace(large, *(job(n, at, "1g.5gb", 65.0) for n, at in {"s": 10, "t": 720}.items())), backfill=True
+    )
+    assert waited(done, "t") == 0
+
+
 @st.composite
 def queues(draw: st.DrawFn) -> Trace:
     """Jobs that ask for a profile, many of them at once."""
