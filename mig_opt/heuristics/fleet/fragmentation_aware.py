@@ -66,10 +66,6 @@ class FragmentationAware(QueueingPolicy):
         """Return the fragmentation with a job on a placement; of equals those that reuse an instance come first."""
         return 2 * option.cost + option.creates if self.load_balancing else 0
 
-    def pick(self, state: GpuState, profile: int) -> int:
-        """Return the first option, which has the least rank if loads are balanced."""
-        return self.options(state, profile)[0].placement if self.load_balancing else super().pick(state, profile)
-
     def finished(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
         """Serve the queue, migrate, and serve what fits now."""
         self.serve(cluster)

@@ -77,11 +77,8 @@ class PartitionManager:
     def place(self, fit: TightFit) -> NumberedPlace | None:
         """Return the GPU of lowest index on which a fit needs least effort, and the placement there."""
         gpu = self._ranking.best(fit)
-        if gpu is None:
-            return None
-        placement = self.place_on(gpu, fit)
-        assert placement is not None
-        return gpu, placement
+        placement = None if gpu is None else self.place_on(gpu, fit)
+        return None if gpu is None or placement is None else (gpu, placement)
 
     def place_on(self, gpu: int, fit: TightFit) -> int | None:
         """Return the placement of a fit on a GPU, or None if there is no room."""

@@ -165,12 +165,12 @@ class Planner(ConfigurablePolicy):
         self._chooser.forget(job)  # it may have waited for GPUs of another kind
         if arrival > self._first_arrival and arrival == cluster.now:
             self._later_arrivals += 1
-            self._arrived_area += self._chooser.area(cluster, job)
+            self._arrived_area += self._chooser.known(cluster, job).area
         if self._backfilling is not None:
             self._backfilling.arrived(cluster, job)
         self._longest_gap = max(self._longest_gap, arrival - self._last_arrival)
         self._last_arrival = max(arrival, self._last_arrival)
-        self._fits |= any(self._with_room.best(own) is not None for own in self._chooser.profiles(cluster, job))
+        self._fits |= any(self._with_room.best(own) is not None for own, _ in self._chooser.known(cluster, job).modes)
         if cluster.more_to_come:
             return
         if not self.window:
@@ -228,13 +228,13 @@ class Planner(ConfigurablePolicy):
         self._chooser.forget(job)
         self._plan_anew(cluster)
 
-    def gave_up(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
-        """Plan anew."""
-        self._plan_anew(cluster)
-
     def gpu_left(self, cluster: Cluster, gpu: int, lost: Sequence[tuple[int, int]]) -> None:
         """Forget the plan, which may have used the GPU, and plan anew."""
         self._plan = Plan(cluster)
+        self._plan_anew(cluster)
+
+    def gave_up(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
+        """Plan anew."""
         self._plan_anew(cluster)
 
     def gpu_returned(self, cluster: Cluster, gpu: int) -> None:
@@ -267,7 +267,7 @@ class Planner(ConfigurablePolicy):
             self._next_urgent = choice.next_urgent
             if search.complete and self._follow_simple(cluster, choice, search.objective, gpu):
                 break
-            for job in self._plan.advance(self._plan.gpus):
+            for job in self._plan.advance():
                 self._begun(cluster, job)
             if not self._nearly_done(cluster):
                 break
@@ -352,7 +352,7 @@ class Planner(ConfigurablePolicy):
         """Return True if jobs wait that are not planned, and half of those that are have begun."""
         unplanned = [job for job in cluster.waiting if job not in self._plan.runs]
         planned = len(cluster.waiting) - len(unplanned)
-        return planned < self.most / 2 and any(self._chooser.profiles(cluster, job) for job in unplanned)
+        return planned < self.most / 2 and any(self._chooser.known(cluster, job).modes for job in unplanned)
 
     def _arrivals_over(self, now: float) -> bool:
         """Return True if the last arrival is longer ago than twice the longest gap between two of them."""

@@ -52,12 +52,12 @@ class Fairness:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class KnownJob:
     """Known figures of a job."""
 
     modes: tuple[tuple[int, float], ...]  # profiles, each with the seconds there
     shortest: float = 0.0  # seconds of its shortest run
-    # least seconds that it takes of the fleet, and of the fleet's links
+    # least seconds for which it keeps the whole fleet busy, and all of the fleet's links
     area: float = 0.0
     link: float = 0.0
     declared: float = 0.0  # seconds of its shortest run as it was declared
@@ -81,7 +81,7 @@ class JobChooser:
     def __init__(self, fairness: Fairness, calibration: Calibration) -> None:
         self._fairness, self._calibration = fairness, calibration
         self._learnt = 0
-        self._known: dict[int, _Known] = {}
+        self._known: dict[int, KnownJob] = {}
         # profiles of jobs, each with its share of a GPU and the declared seconds
         self._declared: dict[int, list[tuple[int, float, float]]] = {}
 
@@ -90,17 +90,9 @@ class JobChooser:
         self._known.pop(job, None)
         self._declared.pop(job, None)
 
-    def profiles(self, cluster: Cluster, job: int) -> list[int]:
-        """Return the profiles on which a job can run."""
-        return [profile for profile, _ in self._of(cluster, job).modes]
-
-    def area(self, cluster: Cluster, job: int) -> float:
-        """Return for how many seconds a job keeps the whole fleet busy, at the least."""
-        return self._of(cluster, job).area
-
     def gains_by_size(self, cluster: Cluster, job: int) -> bool:
         """Return True if a job is much faster on some larger instance, and takes hardly more of the fleet there."""
-        known = self._of(cluster, job)
+        known = self.known(cluster, job)
         return any(
             known.modes[0][1] >= _GAINFUL_SPEEDUP * seconds
             and area(cluster.trace, cluster.geometry.profiles[profile], seconds) <= _GAINFUL_AREA * known.area
@@ -123,7 +115,7 @@ class JobChooser:
         others: list[tuple[float, int, float]] = []
         areas = links = 0.0
         for job in cluster.waiting:
-            known = self._of(cluster, job)
+            known = self.known(cluster, job)
             if not known.modes:
                 continue
             areas += known.area
@@ -176,7 +168,8 @@ class JobChooser:
         due = cluster.trace.jobs[job].due
         return WaitingJob(job, self._known[job].modes, weight, math.inf if due is None else due, urgent)
 
-    def _of(self, cluster: Cluster, job: int) -> _Known:
+    def known(self, cluster: Cluster, job: int) -> KnownJob:
+        """Return what is known of a job now."""
         if job in self._known:
             return self._known[job]
         trace, geometry = cluster.trace, cluster.geometry
@@ -188,12 +181,12 @@ class JobChooser:
             ]
         factor = self._calibration.factor(job)
         modes = tuple((profile, seconds * factor) for profile, _, seconds in self._declared[job])
-        self._known[job] = known = _Known(modes)
+        self._known[job] = known = KnownJob(modes)
         if modes:
             shortest = min(seconds for _, seconds in modes)
             least = min(taken * (seconds * factor) for _, taken, seconds in self._declared[job]) / trace.gpus
             link = trace.pcie_factor(requested) * shortest / trace.gpus
-            self._known[job] = known = _Known(modes, shortest, least, link, shortest / factor)
+            self._known[job] = known = KnownJob(modes, shortest, least, link, shortest / factor)
         return known
 
 
@@ -243,7 +236,7 @@ class Backfilling:
         choice = self._chooser.choose(cluster, len(cluster.waiting), further, long_first=not draining)
         jobs, urgent = choice.jobs, {waiting.job for waiting in choice.jobs if waiting.urgent}
         if draining:
-            jobs.sort(key=lambda own: 0.0 if own.urgent else self._chooser.area(cluster, own.job) / own.weight)
+            jobs.sort(key=lambda own: 0.0 if own.urgent else self._chooser.known(cluster, own.job).area / own.weight)
         self._kept = {job: place for job, place in self._kept.items() if job in urgent and cluster.present(place[0])}
         refused: set[int] = set()
         closed = False  # true if there is an urgent job for which no place can be kept: nothing overtakes it
@@ -281,7 +274,7 @@ class Backfilling:
         for _, *here in sorted((-end, gpu, place) for gpu, place, end in running):
             job = cluster.job_at(*here)
             if job is not None and cluster.movable(job):
-                rooms = [self._room(cluster, profile) for profile in self._chooser.profiles(cluster, job)]
+                rooms = [self._room(cluster, profile) for profile, _ in self._chooser.known(cluster, job).modes]
                 now = seconds(job, *here)
                 best, there = min(((seconds(job, *room), room) for room in rooms if room), default=(now, None))
                 if best < now and there is not None:

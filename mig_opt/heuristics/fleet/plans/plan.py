@@ -57,11 +57,6 @@ class Plan:
         self.operations: dict[int, deque[PlannedOperation]] = defaultdict(deque)
         self.cluster = cluster
 
-    @property
-    def gpus(self) -> list[int]:
-        """The GPUs that the plan uses."""
-        return sorted({*self.operations, *self.instances})
-
     def drop(self, job: int) -> None:
         """Take a job out of the plan, if it is in it."""
         if job in self.runs:
@@ -70,10 +65,10 @@ class Plan:
                 if job in instance.jobs:
                     instance.jobs.remove(job)
 
-    def advance(self, gpus: Iterable[int]) -> list[int]:
-        """Take all steps on some GPUs that are possible now; return the jobs that have started."""
+    def advance(self, gpus: Iterable[int] | None = None) -> list[int]:
+        """Take all steps on some GPUs, or all, that are possible now; return the jobs that have started."""
         started: list[int] = []
-        for gpu in gpus:
+        for gpu in sorted({*self.operations, *self.instances}) if gpus is None else gpus:
             while self._start(gpu, started) or self._operate(gpu):
                 pass
         return started

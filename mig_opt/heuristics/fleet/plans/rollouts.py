@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from mig_opt.heuristics.fleet.fragmentation_aware import FragmentationAware
 from mig_opt.heuristics.fleet.plans.list_decoder import Objective, PlanSums, plan_value
@@ -21,20 +22,23 @@ from mig_opt.simulation.fleet.course import Course
 from mig_opt.simulation.fleet.forecast import Forecast
 from mig_opt.simulation.fleet.options import ConfigurablePolicy
 
-_SIMPLE: tuple[type[QueueingPolicy], ...] = (FragmentationAware, FirstFit, BestFit, LoadBalancing)
+# Makers of simple schedulers, each in its better form.
+_SIMPLE: tuple[Callable[[], QueueingPolicy], ...] = tuple(
+    partial(kind, backfill=True, patience=None) for kind in (FragmentationAware, FirstFit, BestFit, LoadBalancing)
+)
 
 
 class Rollouts:
     """Simple schedulers on the cluster of a simulation, each ready to decide in the planner's place."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self._policies = [_made(kind) for kind in _SIMPLE]
+        self._policies = [make() for make in _SIMPLE]
         for policy in self._policies:
             policy.begin(cluster)
 
     def best(self, cluster: Cluster, jobs: Sequence[WaitingJob], objective: Objective) -> tuple[int, float]:
         """Return the number of the simple scheduler whose rollout is best, and its value."""
-        values = [value_of(_made(kind), cluster, jobs, objective) for kind in _SIMPLE]
+        values = [value_of(make(), cluster, jobs, objective) for make in _SIMPLE]
         return values.index(min(values)), min(values)
 
     def follow(self, cluster: Cluster, number: int, gpu: int | None) -> None:
@@ -58,7 +62,7 @@ class CarriedOut(ConfigurablePolicy):
     def begin(self, cluster: Cluster) -> None:
         """Take the plan to this cluster."""
         self._here = copy.deepcopy(self._plan, {id(self._plan.cluster): cluster})
-        self._here.advance(self._here.gpus)
+        self._here.advance()
 
     def finished(self, cluster: Cluster, job: int, gpu: int, placement: int, needed_gb: float = 0.0) -> None:
         """Go on with the plan."""
@@ -85,8 +89,3 @@ def value_of(policy: Policy, cluster: Cluster, jobs: Sequence[WaitingJob], objec
     late = sum(weights[job] * max(0.0, ends[job] - due) for job, due in dues.items())
     total = sum(weight * ends[job] for job, weight in weights.items())
     return plan_value(objective, PlanSums(sum(weights.values()), total, areas, late, max(ends.values())))
-
-
-def _made(kind: type[QueueingPolicy]) -> QueueingPolicy:
-    """Return a simple scheduler in its better form."""
-    return kind(backfill=True, patience=None)
