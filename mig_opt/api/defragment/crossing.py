@@ -209,11 +209,7 @@ class CrossingSearch:
 
     def _room_in(self, contents: _Contents) -> list[tuple[int, str, int]] | None:
         """Return places of the wanted instances, where all fit at once; None if they do not."""
-        found = room_places(self._rooms, list(map(_mask, contents)))
-        if found is None:
-            return None
-        there = ((gpu, self._rooms[gpu].geometry.placements[place]) for gpu, place in found)
-        return [(gpu, placement.profile.name, placement.start) for gpu, placement in there]
+        return room_places(self._rooms, list(map(_mask, contents)))
 
 
 def _mask(content: _Content) -> int:

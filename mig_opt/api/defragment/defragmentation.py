@@ -149,9 +149,7 @@ def defragment(
         control.raise_bound(least if goal.least else found.lower_bound)
         if found.moves is not None:
             migrations = fleet.migrations(state, found.moves)
-            places = (goal.places(found.masks) or ()) if goal.wanted else ()
-            there = ((gpu, geometry.placements[place]) for gpu, place in places)
-            room = [(gpu, placement.profile.name, placement.start) for gpu, placement in there]
+            room = goal.places(found.masks) or ()
             mean = fleet.mean(fleet.cost(found.masks))
             plan = _plan(state, migrations, room, mean, found.weight, free=free, per_owner=per_owner)
             control.report_plan(plan)

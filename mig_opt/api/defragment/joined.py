@@ -117,7 +117,9 @@ def _with_room(parts: Sequence[FleetState], goal: KindsGoal, plan: Plan) -> Kind
     for part in parts:
         assert part.gpu is not None
         own: list[tuple[Counter[str], DefragmentationResult | None]] = []
-        for share in itertools.islice(_shares(goal.room, part.gpu), _MOST_PARTS):
+        shares = list(itertools.islice(_shares(goal.room, part.gpu), _MOST_PARTS + 1))
+        tried &= len(shares) <= _MOST_PARTS
+        for share in shares[:_MOST_PARTS]:
             if not share:
                 own.append((share, None))
                 continue
@@ -128,7 +130,6 @@ def _with_room(parts: Sequence[FleetState], goal: KindsGoal, plan: Plan) -> Kind
                 results += [plan(part, room=share, most_migrations=number) for number in numbers]
             own += [(share, result) for result in results if result.plan is not None]
             exact &= all(result.status in (Status.OPTIMAL, Status.INFEASIBLE) for result in results)
-        tried &= len(list(itertools.islice(_shares(goal.room, part.gpu), _MOST_PARTS + 1))) <= _MOST_PARTS
         offers.append(own)
     best: tuple[int, tuple[DefragmentationResult | None, ...]] | None = None
     for chosen in itertools.islice(itertools.product(*offers), _MOST_CHOICES):

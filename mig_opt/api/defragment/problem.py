@@ -215,7 +215,7 @@ class DefragmentationGoal:
             )
         return found
 
-    def places(self, masks: Sequence[int]) -> list[NumberedPlace] | None:
+    def places(self, masks: Sequence[int]) -> list[tuple[int, str, int]] | None:
         """Return places of the wanted instances, where all fit at once; None if they do not."""
         return room_places([self] * len(masks), masks)
 
@@ -240,8 +240,8 @@ class DefragmentationGoal:
                         yield (place, *more)
 
 
-def room_places(goals: Sequence[DefragmentationGoal], masks: Sequence[int]) -> list[NumberedPlace] | None:
-    """Return places of the wanted instances, where all fit at once; None if they do not.
+def room_places(goals: Sequence[DefragmentationGoal], masks: Sequence[int]) -> list[tuple[int, str, int]] | None:
+    """Return GPUs, profiles and starts of the wanted instances, where all fit at once; None if they do not.
 
     ``goals`` has one for each GPU; they differ in what its kind can have. A dynamic program over the GPUs: its states
     are the instances that are still wanted, each with one way of rooms that leads to it.
@@ -258,4 +258,6 @@ def room_places(goals: Sequence[DefragmentationGoal], masks: Sequence[int]) -> l
                 reached.setdefault(tuple(map(int.__sub__, left, give)), (*taken, (gpu, give)))
     if nothing not in reached:
         return None
-    return [(gpu, place) for gpu, give in reached[nothing] for place in goals[gpu].packing(masks[gpu], give)]
+    chosen = ((gpu, place) for gpu, give in reached[nothing] for place in goals[gpu].packing(masks[gpu], give))
+    there = ((gpu, goals[gpu].geometry.placements[place]) for gpu, place in chosen)
+    return [(gpu, placement.profile.name, placement.start) for gpu, placement in there]

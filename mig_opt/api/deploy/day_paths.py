@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
+import numpy.typing as npt
 
 from mig_opt.models.serving.day_counts import Counts, DayProblem
 from mig_opt.serving.covers import assembled
@@ -81,7 +82,7 @@ class Pool:
         costs = np.array(list(self._costs.values()), dtype=float)
         created = np.maximum(rows[None] - rows[:, None], 0).sum(axis=2) * float(problem.creation_price)
         cost = np.zeros(len(rows))
-        back: list[np.ndarray[tuple[int], np.dtype[np.int64]]] = []
+        back: list[npt.NDArray[np.int64]] = []
         for step in range(problem.day.steps):
             if step:
                 together = cost[:, None] + created
@@ -95,9 +96,7 @@ class Pool:
             {key: int(number) for key, number in zip(keys, rows[at], strict=True) if number} for at in reversed(chosen)
         ]
 
-    def _serves(
-        self, rows: np.ndarray[tuple[int, int], np.dtype[np.int64]], step: int
-    ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def _serves(self, rows: npt.NDArray[np.int64], step: int) -> npt.NDArray[np.bool_]:
         """Return which rows serve a step, and no service without requests."""
         good = np.ones(len(rows), dtype=bool)
         services = {service.name: service for service in self._problem.services(step)}
