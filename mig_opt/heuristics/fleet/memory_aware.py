@@ -60,7 +60,7 @@ class MemoryForecast:
         self._line = LinearFit()
         self._used = 0.0
         self._steady = 0
-        self._previous_peak: float | None = None
+        self._previous_peak = math.nan
 
     def observe(self, iteration: float, gb: float) -> None:
         """Add the memory used at an iteration, by its number or the share of the work that is done; later ones last."""
@@ -69,9 +69,8 @@ class MemoryForecast:
         if self._line.count < _MIN_ITERATIONS:
             return
         self.peak = max(self._used, self._line.at(self._last) + _DEVIATIONS * self._line.deviation)
-        if self._previous_peak is not None:
-            steady = abs(self.peak - self._previous_peak) <= self._tolerance * self.peak
-            self._steady = self._steady + 1 if steady else 0
+        steady = abs(self.peak - self._previous_peak) <= self._tolerance * self.peak
+        self._steady = self._steady + 1 if steady else 0
         self._previous_peak = self.peak
 
     @property

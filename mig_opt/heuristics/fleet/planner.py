@@ -308,8 +308,7 @@ class Planner(ConfigurablePolicy):
         free = problem.available.free
         # The last end of all cannot be earlier.
         horizon = max(float(free.mean()) + choice.work, float(free.max()), choice.longest)
-        over = self._arrivals_over(cluster.now)
-        arrivals = 0.0 if over else self._expected_arrivals(problem)
+        arrivals = 0.0 if self._arrivals_over(cluster.now) else self._expected_arrivals(problem)
         return Coming(horizon, arrivals, self._further(cluster), choice.waiting - len(problem.jobs))
 
     def _further(self, cluster: Cluster) -> float:

@@ -126,6 +126,7 @@ class Cluster(FleetInstances):
         self._places: dict[NumberedPlace, ActiveRun] = {}
         self._tags: dict[int, tuple[int, int]] = {}
         self._needed_gb: dict[int, float] = {}  # of jobs that ran out of memory
+        self.failures: Counter[int] = Counter()  # how often each job ran out of memory so far
         self._crashes: Counter[int] = Counter()  # of each job so far
         self._outages = {
             self.events.push(moment, kind): outage.gpu
@@ -275,7 +276,7 @@ class Cluster(FleetInstances):
     def offer(self, job: int, other: Cluster, number: int) -> None:
         """Let a waiting job wait for GPUs of another kind, too, where it has another number."""
         other.now, other.waiting[number] = self.now, None
-        other._crashes[number] = self._crashes[job]
+        other._crashes[number], other.failures[number] = self._crashes[job], self.failures[job]
         other._needed_gb[number] = self.known_need(job)
 
     def work_left(self) -> float:
@@ -331,14 +332,15 @@ class Cluster(FleetInstances):
         self._release(gpu, placement, self.now)
         return gpu, placement
 
-    def fail(self, run: ActiveRun) -> tuple[RunOutcome, NumberedPlace]:
-        """End a run that comes to its limit before its work is done: return why, and which instance is idle now."""
+    def fail(self, run: ActiveRun) -> NumberedPlace:
+        """End a run that comes to its limit before its work is done, and return which instance is idle now."""
         job = self._jobs[run.job]
         if run.limit == self._crash(run.job) and job.share_within(self._memory[run.placement]) >= run.limit:
             self._crashes[run.job] += 1
-            return RunOutcome.CRASHED, self.close(run, RunOutcome.CRASHED)
+            return self.close(run, RunOutcome.CRASHED)
+        self.failures[run.job] += 1
         self._needed_gb[run.job] = max(self.known_need(run.job), job.memory_at(run.limit))
-        return RunOutcome.OUT_OF_MEMORY, self.close(run, RunOutcome.OUT_OF_MEMORY)
+        return self.close(run, RunOutcome.OUT_OF_MEMORY)
 
     def leave(self, number: int) -> tuple[int, tuple[tuple[int, int], ...]]:
         """Let a GPU leave as an event says; return it, and the jobs that had it with their placements."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -92,7 +91,6 @@ class Course:
     reject: bool = False
     router: Arrivals = None  # type: ignore[assignment]  # made for one kind if it is not given
     events: int = field(default=0, init=False)
-    _failures: Counter[tuple[int, int]] = field(default_factory=Counter, init=False)  # of each job of each kind
     _idle_wakes: int = field(default=0, init=False)  # in a row
 
     def __post_init__(self) -> None:
@@ -171,7 +169,6 @@ class Course:
             else:
                 cluster.offer(job, clusters[other[0]], other[1])
                 del cluster.waiting[job]
-                self._failures[other] = self._failures[part, job]
                 clusters[other[0]].more_to_come = router.more_to_come(other[0], now)
             yield Decision("rejected", (job,), part)
             if other is not None:
@@ -199,7 +196,6 @@ class Course:
                 yield Decision("withdrawn", (number,), other)
             else:
                 del clusters[part].waiting[job]
-                self._failures[other, number] = self._failures[part, job]
                 yield Decision("withdrawn", (job,), part)
 
     def _process(self, part: int, event: Event) -> Decision | None:
@@ -224,10 +220,9 @@ class Course:
             place = cluster.close(run, RunOutcome.FINISHED)
             cluster.log.finished[job] = cluster.now
         else:
-            outcome, place = cluster.fail(run)
-            self._failures[part, job] += outcome is RunOutcome.OUT_OF_MEMORY
+            place = cluster.fail(run)
             learns = "gave_up"
-            if self._failures[part, job] < self.failure_limit:
+            if cluster.failures[job] < self.failure_limit:
                 cluster.waiting[job] = None
                 return Decision("failed", (job, *place, cluster.known_need(job)), part)
         self.router.gone(part, job)

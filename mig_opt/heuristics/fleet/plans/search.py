@@ -159,12 +159,11 @@ class PlanSearch:
         self._whole, self._coming, self._stakes, self._effort = problem, coming, stakes, effort
         self.complete = False
         """True if the plan has all jobs that wait."""
-        self._look_at(problem, coming.others)
+        self._look_at(problem, coming.others, coming.horizon)
 
-    def _look_at(self, problem: PlanningProblem, others: float, horizon: float | None = None) -> None:
+    def _look_at(self, problem: PlanningProblem, others: float, horizon: float) -> None:
         """Search among the plans of a problem from now on, beside a number of other jobs that wait."""
         self._problem, self._count = problem, len(problem.jobs)
-        horizon = self._coming.horizon if horizon is None else horizon
         self._arrays = problem.for_decoder(self._stakes.objective(self._count, self._coming, others, horizon))
         self._urgent = [number for number, waiting in enumerate(problem.jobs) if waiting.urgent]
         self._contention = bool(problem.job_arrays.factor.any())
