@@ -52,11 +52,9 @@ def test_a_large_job_does_not_starve_under_a_stream_of_small_ones(policy: str) -
 
 def test_a_job_that_crashed_waits_anew() -> None:
     """It crashes after 701 s, more than the patience, and is overtaken by one that arrives 19 s later."""
-    large = job("large", 0.0, "7g.40gb", 1400.0, crashes=(0.5,))
-    done = run(
-        "first-fit", trace(large, *(job(n, at, "1g.5gb", 65.0) for n, at in {"s": 10, "t": 720}.items())), backfill=True
-    )
-    assert waited(done, "t") == 0
+    small = job("s", 1.0, "1g.5gb", 65.0), job("t", 720.0, "1g.5gb", 1.0)
+    jobs = job("large", 0.0, "7g.40gb", 1400.0, crashes=(0.5,)), *small
+    assert waited(run("first-fit", trace(*jobs), backfill=True), "t") == 0
 
 
 @st.composite
@@ -98,23 +96,19 @@ def test_the_smallest_size_is_the_default_and_memory_lets_it_grow() -> None:
 
 
 def test_partitions_by_demand() -> None:
-    def names(*jobs: Job, gpus: int) -> list[str]:
-        return [
-            "+".join(str(p.profile.compute_slices) for p in placed)
-            for placed in fleet_partitions(trace(*jobs, gpus=gpus))
-        ]
-
-    def jobs(**seconds: float) -> list[Job]:
+    def names(gpus: int, **seconds: float) -> list[str]:
         profiles = {f"g{size}": profile for profile, size in SIZES.items() if profile != "1g.10gb"}
-        return [job(size, 0, profiles[size], time) for size, time in seconds.items()]
+        jobs = [job(size, 0, profiles[size], time) for size, time in seconds.items()]
+        found = fleet_partitions(trace(*jobs, gpus=gpus))
+        return ["+".join(str(there.profile.compute_slices) for there in placed) for placed in found]
 
     # Demand for one size only.
-    assert names(*jobs(g7=10), gpus=2) == ["7", "7"]
-    assert names(*jobs(g1=10), gpus=1) == ["1+1+1+1+1+1+1"]
+    assert names(2, g7=10) == ["7", "7"]
+    assert names(1, g1=10) == ["1+1+1+1+1+1+1"]
     # 3g: 30 s, 4g: 70 s. 4+3 is 30 + 70, 3+3 is 30 + 15.
-    assert names(*jobs(g3=30, g4=70), gpus=2) == ["4+3", "4+3"]
+    assert names(2, g3=30, g4=70) == ["4+3", "4+3"]
     # 7g at 20 s against seven 1g at 10 s: 10 (1 + 1/2 + ... + 1/7) = 25.9 first, then 10 (1/8 + ... + 1/14) = 6.6.
-    assert names(*jobs(g7=20, g1=10), gpus=2) == ["1+1+1+1+1+1+1", "7"]
+    assert names(2, g7=20, g1=10) == ["1+1+1+1+1+1+1", "7"]
 
 
 def test_a_refusal_defragments_the_worst_gpu() -> None:
