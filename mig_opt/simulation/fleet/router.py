@@ -173,9 +173,8 @@ class Router(Arrivals):
 
         ``ahead`` has the compute slices x seconds that are still to do there before it.
         """
-        if self._rooms[place.part].best(place.profile) is None:
-            return False
-        if self._refused.get(self._like(place)) == self.clusters[place.part].changes:
+        refused = self._refused.get(self._like(place)) == self.clusters[place.part].changes
+        if refused or self._rooms[place.part].best(place.profile) is None:
             return False
         cluster = self.clusters[own.part]
         planned = cluster.planned_end(own.number)

@@ -67,7 +67,7 @@ def validate_migrations(
     Parameters
     ----------
     state : FleetState
-        The instances before.
+        The instances before. Idle ones count like others: plans of :func:`mig_opt.defragment` are for ``state.busy()``.
     migrations : iterable of Migration
         In order. One that is impossible is reported and left out.
     room : iterable of (int, str, int)

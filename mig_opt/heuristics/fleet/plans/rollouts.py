@@ -20,7 +20,6 @@ from mig_opt.heuristics.fleet.queues import BestFit, FirstFit, LoadBalancing, Qu
 from mig_opt.simulation.fleet.cluster import Cluster, Policy
 from mig_opt.simulation.fleet.course import Course
 from mig_opt.simulation.fleet.forecast import Forecast
-from mig_opt.simulation.fleet.options import ConfigurablePolicy
 
 # Makers of simple schedulers, each in its better form.
 _SIMPLE: tuple[Callable[[], QueueingPolicy], ...] = tuple(
@@ -53,7 +52,7 @@ class Rollouts:
             policy.dequeue(job)
 
 
-class CarriedOut(ConfigurablePolicy):
+class CarriedOut(Policy):
     """A plan as a scheduler: it is carried out, and nothing else happens."""
 
     def __init__(self, plan: Plan) -> None:
