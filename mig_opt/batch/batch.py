@@ -54,6 +54,7 @@ from mig_opt.rules.vocabulary import (
     NotEmpty,
     TimesByKind,
     Wanted,
+    is_integer,
 )
 
 
@@ -338,7 +339,8 @@ class Batch(OnKinds, Shown):
         With another ``gpu``, or other ``pools``, operation costs that were the old ones' own tables become the new
         ones'. With another number of GPUs it is not known any more which ones they are, unless ``devices`` says it.
         """
-        if changes.get("gpus", self.gpus) != self.gpus or "pools" in changes:
+        gpus = changes.get("gpus", self.gpus)
+        if not is_integer(gpus) or gpus != self.gpus or "pools" in changes:
             changes.setdefault("devices", ())
         if not changes.keys().isdisjoint(("gpu", "gpus", "pools")):  # instances that are whole GPUs come anew
             changes.setdefault("initial", tuple(live for live in self.initial if live.free or self.has_mig(live.gpu)))

@@ -168,21 +168,12 @@ class _Measured:
 def _area(measured: _Measured) -> Bound:
     """Return the baseline of the FAR paper (Section 6.4): least total work, spread evenly over all compute slices."""
     work = sum(min(profile.compute_slices * ticks for profile, ticks in row.items()) for row in measured.times)
-    profiles = measured.batch.profile_set
-    slices = sum(len(gpus) * most_compute_slices(kind, profiles) for kind, gpus in measured.batch.kinds.items())
+    slices = sum(len(gpus) * kind.compute_slices for kind, gpus in measured.batch.kinds.items())
     return Bound(
         "area",
         measured.ticks.seconds_below(Fraction(work, slices)),
         f"even if every task ran at its least work (slices x seconds), {slices} compute slices would need this long",
     )
-
-
-def most_compute_slices(kind: GpuModel, profiles: ProfileSet) -> int:
-    """Return the compute slices of a GPU; those of instances that can exist together, if its model has more of them."""
-    most: dict[Placement, int] = {}
-    for placement, children in reversed([*kind.children(profiles).items()]):
-        most[placement] = max(placement.profile.compute_slices, sum(most[child] for child in children))
-    return max(kind.compute_slices, sum(most[top] for top in kind.outermost(profiles)))
 
 
 def _critical_task(measured: _Measured) -> Bound:

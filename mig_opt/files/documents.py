@@ -32,19 +32,19 @@ _TABLE = re.compile(r"\.(?:tsv|tab|txt|xlsx?|ods)$|^standard input$", re.IGNOREC
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
 
-def file_path(path: object) -> Path:
+def file_path(path: object, argument: str = "path") -> Path:
     """Return the path that an argument names; refuse what is neither a str nor anything that stands for a path."""
     if not isinstance(path, str | os.PathLike):
-        raise InputError([wrong_type("path", path, "the name of a file, as str or Path")])
+        raise InputError([wrong_type(argument, path, "the name of a file, as str or Path")])
     return Path(path)
 
 
-def read_text(path: str | Path) -> str:
+def read_text(path: str | os.PathLike[str]) -> str:
     """Return the text of a file (UTF-8, or UTF-16 as PowerShell writes it), without a byte order mark."""
     return decoded(read_bytes(path), str(path))
 
 
-def read_bytes(path: str | Path) -> bytes:
+def read_bytes(path: str | os.PathLike[str]) -> bytes:
     """Return what is in a file."""
     file = file_path(path)
     try:
@@ -320,5 +320,5 @@ def _reason(error: Exception) -> str:
     return (isinstance(error, OSError) and error.strerror) or str(error)
 
 
-def _refuse(source: str | Path, message: str) -> NoReturn:
+def _refuse(source: str | os.PathLike[str], message: str) -> NoReturn:
     raise InputError([Problem("", message)], str(source)) from None

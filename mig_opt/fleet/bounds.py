@@ -30,7 +30,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import truediv
 
-from mig_opt.batch.bounds import Bound, most_compute_slices, slice_dual_prices
+from mig_opt.batch.bounds import Bound, slice_dual_prices
 from mig_opt.fleet.job import Job, profiles_on
 from mig_opt.fleet.relaxation import Capacity, Relaxation, ends_in_order, last_end, mean_busy_times
 from mig_opt.fleet.trace import Trace, batch_of, check_jobs
@@ -252,10 +252,9 @@ def _weightings(trace: Trace, needs: Sequence[_Need]) -> Iterator[_Weighting]:
     """Yield weights of the slices, and of the links beside them."""
     kinds = trace.kinds
     shares = {kind: len(gpus) / trace.gpus for kind, gpus in kinds.items()}
-    slices = {kind: most_compute_slices(kind, "all") for kind in kinds}
-    one = math.fsum(shares[kind] * slices[kind] for kind in kinds)
+    one = math.fsum(shares[kind] * kind.compute_slices for kind in kinds)
     compute = {profile: profile.compute_slices / one for kind in kinds for profile in kind.profiles}
-    worth = {kind: slices[kind] / one for kind in kinds}
+    worth = {kind: kind.compute_slices / one for kind in kinds}
     yield "area of compute slices", "the compute slices", compute, 0.0, worth
     even = {kind: [1.0] * kind.memory_slices for kind in kinds}
     yield "area of memory slices", "the memory slices", *_weighted(even, shares)

@@ -37,6 +37,7 @@ def model_problems(gpu: Any) -> Iterator[Problem]:
     values += [start for _, each in profiles for start in each.starts or (None,)]
     if profiles and None not in values and len(profiles) == len(gpu.profiles):
         yield from _without_plain(gpu)
+        yield from _more_compute(gpu)
     if gpu.operation_costs and gpu.profiles and all(each and each.compute_slices for each in gpu.profiles):
         yield from operation_problems(gpu, gpu.operation_costs, "operation_costs")
 
@@ -58,6 +59,17 @@ def _profile_problems(path: str, profile: Any, gpu: Any) -> Iterator[Problem]:
     if None not in (profile.starts, profile.max_count) and profile.max_count > len(profile.starts):
         there = plural(len(profile.starts), "start slice")
         yield Problem(f"{path}.max_count", f"is {profile.max_count}, for {there}; correct one of them")
+
+
+def _more_compute(gpu: Any) -> Iterator[Problem]:
+    """Yield a problem if instances that have room beside each other have more compute slices than the whole GPU."""
+    most = [0]
+    for end in range(1, (gpu.memory_slices or 0) + 1):
+        last = [each for each in gpu.profiles if end - each.memory_slices in each.starts]
+        most.append(max([most[-1], *(most[end - each.memory_slices] + each.compute_slices for each in last)]))
+    if gpu.compute_slices and most[-1] > gpu.compute_slices:
+        message = f"is {gpu.compute_slices}, and instances for which there is room have {most[-1]} together"
+        yield Problem("compute_slices", f"{message}; correct it, or starts and compute slices of the profiles")
 
 
 def _without_plain(gpu: Any) -> Iterator[Problem]:

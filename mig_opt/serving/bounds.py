@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mig_opt.batch.bounds import most_compute_slices
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.packing import Numbers
 from mig_opt.serving.covers import Covers, InstanceTypes
@@ -114,7 +113,7 @@ class Relaxation:
 
     def _compute_slices(self) -> FleetBound:
         shares = [
-            cost * profile.compute_slices / most_compute_slices(packer.gpu, "all")
+            cost * profile.compute_slices / packer.gpu.compute_slices
             for cost, packer in zip(self._shares, self.kinds.packers, strict=True)
             for profile in packer.profiles
         ]

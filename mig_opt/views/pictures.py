@@ -94,9 +94,9 @@ def check_plot_path(path: PathLike) -> None:
     ...
     mig_opt.errors.InputError: schedule.jpeg: charts are written as .png, .pdf, .svg or .html, not as '.jpeg'
     """
-    from mig_opt.files.documents import check_writable
+    from mig_opt.files.documents import check_writable, file_path
 
-    target, problems = Path(path), []
+    target, problems = file_path(path, "to"), []
     if _format(target) not in {*_METADATA, _PAGE}:
         given = f"not as {target.suffix!r}" if target.suffix else "and the name has no suffix"
         problems.append(Problem(str(target), f"charts are written as .png, .pdf, .svg or .html, {given}"))

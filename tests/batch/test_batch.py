@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import pickle
 
+import numpy as np
 import pytest
 import tiny
 from documents import refused
@@ -77,6 +78,7 @@ def test_another_gpu_brings_its_own_costs_unless_they_were_given() -> None:
     assert Batch(ONE, A100, operations=zero).replace(gpu=H100).operations == zero
     assert Batch(ONE, A100).replace(gpu=H100, operations=zero).operations == zero
     assert Batch(ONE, A100).replace(gpus=3).operations == A100.operation_costs
+    assert refused(Batch(ONE, A100).replace, gpus=np.ones(2)) == ["gpus"]
 
 
 @pytest.mark.deep

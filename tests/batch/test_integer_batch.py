@@ -263,13 +263,6 @@ def test_the_area_is_the_formula_of_the_paper(batch: Batch) -> None:
     assert by_name(batch)["area"] == Ticks(0, 1, exact=True).seconds_below(area(batch))
 
 
-def test_the_area_of_instances_that_have_more_compute_slices_than_the_gpu() -> None:
-    gpu = replace(
-        A30, name="three", compute_slices=3, profiles=A30.profiles[:1], operation_costs=OperationCosts({1: 0}, {1: 0})
-    )
-    assert by_name(Batch(tuple(Task(name, {1: 3.0}) for name in "abcd"), gpu))["area"] == 3.0
-
-
 @pytest.mark.deep
 @given(batches(any_gpu, max_tasks=20, max_gpus=3))
 def test_the_slice_load_is_at_least_the_area_and_with_empty_gpus_a_creation_more(batch: Batch) -> None:

@@ -43,6 +43,8 @@ def test_costs_that_are_left_out_are_assumed_and_say_so():
     assert costs.assumed
     assert costs.create == {1: h100.create[1], 2: h100.create[2], 9: h100.create[7]}
     assert costs.source.endswith("measured on H100; assumed for G30, which nobody has measured, 9g taken as 7g")
+    few = document | {"name": "H30", "profiles": document["profiles"][:-1], "compute_slices": 2}
+    assert of_model(few)[0].startswith("compute_slices: is 2, and instances for which there is room have 4 together; ")
 
 
 def test_a_name_stands_for_one_model_only(tmp_path):

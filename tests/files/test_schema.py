@@ -32,7 +32,7 @@ def test_schema_and_reader_agree(kind):
         r"already; keep|there is no GPU|unknown GPU|several kinds|GPU that was measured|add the profile tables|"
         r"times has no seconds|must rise|overlaps|entries for|is less than memory_growth reaches|"
         r"and the whole GPU has|has room is|lies within the other|, too; each profile|has a slice twice|"
-        r", for \d+ start|"
+        r", for \d+ start|, and instances for|"
         r"no family|has no parameter|unknown policy|no option of the policy|^.*\.parameters\.|^.*\.options\."
     )
     refused = accepted = 0

@@ -9,8 +9,7 @@ from fleet_model import fewest_gpus
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mig_opt import Day, Demand, Deployment, GpuPool, OperationCosts, RateTable, Service, SloRule, deploy
-from mig_opt.gpu.catalogue import add_gpu
+from mig_opt import Day, Demand, Deployment, GpuPool, RateTable, Service, SloRule, deploy
 from mig_opt.serving.bounds import fleet_bounds
 
 
@@ -38,10 +37,6 @@ def test_prices_see_what_slices_do_not():
     demand = demand_of(dict.fromkeys(names, 40.0), {name: {4: 40.0} for name in names})
     bounds = {bound.name: bound.cost for bound in fleet_bounds(demand)}
     assert bounds == {"compute slices": 3, "instance prices": 4}
-    # A model says that it has less than its instances together.
-    own = {"compute_slices": 2, "profiles": A100.profiles[:1], "operation_costs": OperationCosts({1: 0.1}, {1: 0.1})}
-    narrow = add_gpu(dataclasses.replace(A100, name="narrow", aliases=(), **own))
-    assert deploy(demand_of(dict.fromkeys(names, 40.0), {name: {1: 40.0} for name in names}, narrow)).gpus == 1
 
 
 def test_a_service_that_nothing_serves_has_no_bound():

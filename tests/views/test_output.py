@@ -54,6 +54,7 @@ def test_a_schedule_of_another_batch_is_refused_with_every_problem():
     paths = refused(plot, A30_BATCH, Schedule((*runs, beyond)), lower_bound=math.nan)
     assert paths == ["runs[0].gpu", "runs[1].profile", "runs[1].end", "runs[2].start", "lower_bound"]
     assert refused(plot, A30_BATCH, A30_SCHEDULE, dpi=0) == ["dpi"]
+    assert refused(plot, A30_BATCH, A30_SCHEDULE, to=3) == ["to"]
 
 
 def test_drawing_needs_neither_pyplot_nor_a_display(tmp_path):

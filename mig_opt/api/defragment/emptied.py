@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import accumulate
 
 from mig_opt.api.defragment.problem import FleetMasks, Masks, Relocation, alike, relocated
-from mig_opt.batch.bounds import most_compute_slices
 from mig_opt.gpu.geometry import NumberedPlace, members
 
 
@@ -49,7 +48,7 @@ def least_used(fleet: FleetMasks, most_moves: int | None) -> int:
     held = list(zip(fleet.geometry.profiles, fleet.totals, strict=True))
     compute = sum(profile.compute_slices * number for profile, number in held)
     memory = sum(profile.memory_slices * number for profile, number in held)
-    needed = max(-(-compute // most_compute_slices(gpu, "all")), -(-memory // gpu.memory_slices))
+    needed = max(-(-compute // gpu.compute_slices), -(-memory // gpu.memory_slices))
     roomy = accumulate(sorted(map(len, units), reverse=True))
     return max(fleet.used(fleet.masks) - emptied, sum(total < needed for total in roomy) + (needed > 0))
 

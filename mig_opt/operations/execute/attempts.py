@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from mig_opt.batch.batch import Batch
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import InputError, Problem, raise_any
+from mig_opt.rules import wrong_class
 
 _KEEPER = (
     'read -r MIG_OPT_UP MIG_OPT_IDLE </proc/uptime; echo "$$ $MIG_OPT_UP" >&0; "$@" </dev/null; MIG_OPT_CODE=$?; '
@@ -79,6 +80,7 @@ def account_of(user: str) -> pwd.struct_passwd | None:
     Where root names nobody, it is who has called it by sudo. A user is refused that there is not, or as whom this
     process may not run anything; so is root that names nobody.
     """
+    raise_any(wrong_class("user", user, str))
     own, caller = os.geteuid(), os.environ.get("SUDO_USER", "")
     if not user and own != 0:
         return None

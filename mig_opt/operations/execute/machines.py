@@ -28,7 +28,7 @@ from mig_opt.operations.driver.instances import Patience
 from mig_opt.operations.driver.nvml import Nvml
 from mig_opt.operations.driver.surroundings import owner_of_partitions, slurm_in_the_way
 from mig_opt.operations.execute.attempts import Attempts, account_of, uptime
-from mig_opt.operations.rollout.layouts import address_of, addresses
+from mig_opt.operations.rollout.layouts import addresses, device_names
 from mig_opt.operations.rollout.shell import name_problems
 from mig_opt.rules import wrong_class
 from mig_opt.validation import validate
@@ -137,16 +137,11 @@ def check_plan(
     found = validate(batch, schedule)
     problems = [violation.problem() for violation in found.violations]
     problems += commands.missing(batch)
-    if not any("/" in name for name in device_names(batch, devices)):
+    if not any("/" in name for name in device_names(devices, batch.devices)):
         problems += problems_of(account_of, user)
         for task in batch.tasks:
             problems += missing_program(task.name, commands.tasks[task.name]) if task.name in commands.tasks else ()
     return found.schedule, problems
-
-
-def device_names(batch: Batch, devices: Sequence[str] | None) -> list[str]:
-    """Return what finds the GPUs of a batch, as far as that is given or known."""
-    return [address_of(device) for device in batch.devices] if devices is None else list(devices)
 
 
 def missing_program(name: str, words: Sequence[str]) -> Iterator[Problem]:
@@ -215,6 +210,6 @@ def _check_whole_gpu(driver: Nvml, identifier: str) -> str:
 def check_this_machine(batch: Batch, schedule: Schedule, devices: Sequence[str] | None) -> list[Problem]:
     """Return everything on this machine that keeps a plan from being executed; raise if it cannot be asked."""
     with Machines(Path(), ".", Patience(limit=0)) as machines:
-        if any("/" not in name for name in device_names(batch, devices) or [""]):
+        if any("/" not in name for name in device_names(devices, batch.devices) or [""]):
             machines.driver.devices()
         return check_machines(machines, batch, schedule, devices)[1]

@@ -23,6 +23,7 @@ from mig_opt.batch.schedule import Operation, Schedule, lifetimes
 from mig_opt.batch.timing import PlannedInstance, sequenced_schedule
 from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.files.batch.journals import read_journal
+from mig_opt.files.documents import file_path
 from mig_opt.files.serving.printed import printed_figures, tells_of_memory
 from mig_opt.gpu.catalogue import Gpu
 from mig_opt.gpu.model import Placement
@@ -32,7 +33,7 @@ from mig_opt.operations.execute.attempts import name_of_try
 from mig_opt.operations.execute.machines import Machines, Observer, check_machines, missing_program
 from mig_opt.operations.execute.report import Execution
 from mig_opt.operations.execute.schedules import resume_schedule, run_schedule, tasks_folder
-from mig_opt.rules import check_values
+from mig_opt.rules import check_values, wrong_class
 from mig_opt.rules.vocabulary import Count, Whole
 from mig_opt.serving.profile_table import Point, ProfileTable
 
@@ -189,7 +190,9 @@ def profile_tasks(
     DriverError
         If the driver does not answer.
     """
-    path = Path(journal)
+    path = file_path(journal, "journal")
+    wrong = [*wrong_class("commands", commands, Commands), *wrong_class("plan", plan, ProfilePlan)]
+    raise_any([*wrong, *wrong_class("device", device, str)])
     ways = list(_ways(commands, plan))
     batch, schedule, words = _planned(commands, plan, ways)
     options: dict[str, Any] = {"user": user, "patience": patience, "observe": observe}

@@ -14,6 +14,7 @@ from mig_opt.batch.journal import Commands, Journal
 from mig_opt.batch.schedule import Schedule
 from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.files.batch.journals import JournalFile
+from mig_opt.files.documents import file_path
 from mig_opt.operations.driver.instances import Patience
 from mig_opt.operations.driver.surroundings import slurm_in_the_way
 from mig_opt.operations.execute.attempts import account_of, own_folder
@@ -96,7 +97,7 @@ def run_schedule(
     KeyboardInterrupt
         After Ctrl-C: tasks have been ended, instances stay; :func:`resume_schedule` goes on.
     """
-    path = Path(journal)
+    path = file_path(journal, "journal")
     wrong = [] if replan is None else list(wrong_share("replan", replan))
     if engine:
         raise_any(wrong)
@@ -157,7 +158,7 @@ def resume_schedule(
     KeyboardInterrupt
         After Ctrl-C, as for :func:`run_schedule`.
     """
-    with JournalFile(Path(journal)) as file:
+    with JournalFile(file_path(journal, "journal")) as file:
         if file.journal.ended and not ended:
             message = "this execution has come to its end; there is nothing to go on with"
             raise InputError([Problem("", message)], str(journal))
@@ -197,7 +198,7 @@ def undo_schedule(
     DriverError
         If the driver does not answer.
     """
-    with JournalFile(Path(journal)) as file, _executor(file, engine, patience, observe) as executor:
+    with JournalFile(file_path(journal, "journal")) as file, _executor(file, engine, patience, observe) as executor:
         return executor.undo()
 
 

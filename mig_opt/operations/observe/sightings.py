@@ -52,8 +52,7 @@ class Source:
 def sources_of(given: Iterable[str | PathLike[str] | Source]) -> tuple[list[Source], str]:
     """Return texts, with those of files, and the name of the only one: it stands before each message then."""
     sources = [
-        each if isinstance(each, Source) else Source(read_text(Path(each)), str(each), Path(each).stem)
-        for each in given
+        each if isinstance(each, Source) else Source(read_text(each), str(each), Path(each).stem) for each in given
     ]
     if len(sources) != 1:
         return sources, ""

@@ -10,6 +10,7 @@ from mig_opt.errors import Problem, raise_any
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.devices import Device, gpu_name
 from mig_opt.gpu.model import Placement, Profile
+from mig_opt.rules import entries_of
 from mig_opt.serving.deployment import Deployment, check_deployments
 from mig_opt.validation.serving.deployments import deployment_problems
 
@@ -50,8 +51,9 @@ def addresses(
     ['node-1/GPU-5d5b', 'node-1/3']
     """
     known = known if devices is None else ()
-    given = list(map(str, range(count))) if devices is None else list(devices)
-    names = [address_of(device, by_index=by_index) for device in known] or given
+    names = device_names(devices, known, by_index=by_index)
+    if devices is None and not known:
+        names = list(map(str, range(count)))
     problems = []
     if len(names) != count:
         fact = f"names {len(names)}" if devices is not None else f"and only those of the first {len(names)} are known"
@@ -70,6 +72,13 @@ def addresses(
             problems.append(Problem(f"devices[{index}]", message))
     raise_any(problems)
     return tuple(found)
+
+
+def device_names(devices: Sequence[str] | None, known: Sequence[Device], *, by_index: bool = False) -> list[str]:
+    """Return the names that find the GPUs of a plan, as far as they are given, or else known."""
+    if devices is None:
+        return [address_of(device, by_index=by_index) for device in known]
+    return list(entries_of("devices", devices, str, "a str such as 0 or node-1/0"))
 
 
 def address_of(device: Device, *, by_index: bool = False) -> str:

@@ -219,14 +219,6 @@ def test_without_migration_to_another_size_memory_is_enough_from_the_start() -> 
     assert simulate(trace, "first-fit").metrics.makespan == pytest.approx(120)
 
 
-def test_instances_may_have_more_compute_slices_than_their_gpu() -> None:
-    costs = OperationCosts({1: 0.0}, {1: 0.0})
-    own: dict[str, Any] = {"compute_slices": 3, "profiles": A30.profiles[:1], "operation_costs": costs}
-    gpu = dataclasses.replace(A30, name="three", aliases=(), **own)
-    trace = Trace(tuple(Job(f"j{i}", 0.0, {1: 10.0}) for i in range(4)), gpu)
-    assert trace_bounds(trace).makespan[0].value <= simulate(trace, "first-fit").metrics.makespan == 10
-
-
 def test_jobs_that_only_one_instance_suits_wait_for_each_other() -> None:
     """Three jobs of 10 s on the one 4g of an A100: 10, 20 and 30 s; on slices alone two would run at once."""
     trace = Trace(tuple(Job(name, 0.0, {4: 10.0}, "4g.20gb") for name in "abc"), A100, 1, OperationCosts.zero(A100))

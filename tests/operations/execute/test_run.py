@@ -28,6 +28,7 @@ from mig_opt.files.batch.schedules import SCHEDULE
 from mig_opt.operations.driver.instances import Patience
 from mig_opt.operations.execute import machines
 from mig_opt.operations.execute.attempts import Attempts, uptime
+from mig_opt.operations.execute.profiles import profile_tasks
 from mig_opt.operations.execute.schedules import resume_schedule, run_schedule, undo_schedule
 from mig_opt.validation import validate
 
@@ -108,6 +109,10 @@ def test_all_problems_at_once(machine, journal, monkeypatch):
     for part in ("'right'; add it", "no program './no-such-program'", "commands.left: has a character", "HAMi owns"):
         assert part in text
     assert "there is no GPU 7" in text
+    for name, wrong in {"journal": 3, "devices": "01", "user": 3}.items():
+        assert name in refused(run_schedule, BATCH, PLAN, commands, **{"journal": journal, name: wrong})
+    assert refused(resume_schedule, 3) == refused(undo_schedule, 3) == ["journal"]
+    assert refused(profile_tasks, commands, 3, journal=journal) == ["plan"]
 
 
 @pytest.mark.parametrize("node", [None, "", socket.gethostname()])
