@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
+from typing import Any
 
 from mig_opt._version import __version__
 from mig_opt.errors import Problem, raise_any
@@ -27,39 +28,22 @@ _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,30}[A-Za-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
-class MigPartedEntry:
-    """Instances of some GPUs of a machine that are cut alike.
-
-    Attributes
-    ----------
-    devices : tuple of int
-        Indices of the GPUs on their machine.
-    mig_devices : mapping of str to int
-        How many instances of each profile.
-    mig : bool
-        False where MIG is off.
-    """
-
-    devices: tuple[int, ...]
-    mig_devices: Mapping[str, int]
-    mig: bool = True
-
-
-@dataclass(frozen=True, slots=True)
 class MigPartedConfig:
     """A configuration of ``nvidia-mig-parted``; ``str()`` of it is the YAML.
 
     Attributes
     ----------
-    configs : mapping of str to tuple of MigPartedEntry
-        The named configurations. Machines whose GPUs are cut alike share one.
+    configs : mapping of str to tuple of dict
+        The named configurations. Machines whose GPUs are cut alike share one. Each entry is about GPUs that are cut
+        alike, as the YAML has it: their indices on the machine (``devices``), ``mig-enabled``, and how many instances
+        of each profile (``mig-devices``).
     hosts : mapping of str to str
         The name of the configuration for each machine; that of this machine is under ``""``.
     remarks : tuple of str
         Everything that the format cannot say about this deployment, above all where it leaves the layout open.
     """
 
-    configs: Mapping[str, tuple[MigPartedEntry, ...]]
+    configs: Mapping[str, tuple[Mapping[str, Any], ...]]
     hosts: Mapping[str, str]
     remarks: tuple[str, ...]
 
@@ -73,10 +57,11 @@ class MigPartedConfig:
         for name, entries in self.configs.items():
             lines.append(f"  {json.dumps(name)}:")
             for entry in entries:
-                lines.append(f"    - devices: [{', '.join(map(str, entry.devices))}]")
-                lines.append(f"      mig-enabled: {str(entry.mig).lower()}")
-                lines.append("      mig-devices:" if entry.mig_devices else "      mig-devices: {}")
-                lines += [f'        "{profile}": {count}' for profile, count in entry.mig_devices.items()]
+                instances = entry["mig-devices"]
+                lines.append(f"    - devices: {entry['devices']}")
+                lines.append(f"      mig-enabled: {json.dumps(entry['mig-enabled'])}")
+                lines.append("      mig-devices:" if instances else "      mig-devices: {}")
+                lines += [f'        "{profile}": {count}' for profile, count in instances.items()]
         return "\n".join(lines) + "\n"
 
 
@@ -136,7 +121,7 @@ def mig_parted_config(
         problems.append(Problem("name", f"must be {wanted}, is {name!r:.60}"))
     raise_any(problems)
 
-    named: list[tuple[str, tuple[MigPartedEntry, ...]]] = []
+    named: list[tuple[str, tuple[Mapping[str, Any], ...]]] = []
     numbers: dict[str, int] = {}
     for host, gpus in hosts_of(places).items():
         # The name is the value of a label of the node, with a number behind it.
@@ -147,8 +132,13 @@ def mig_parted_config(
             mig = deployment.model(gpu).mig
             counts = tuple(profile_counts(layouts[gpu]).items()) if mig else ()
             alike.setdefault((mig, counts), []).append(int(places[gpu].identifier))
-        entries = (MigPartedEntry(tuple(sorted(own)), dict(counts), mig) for (mig, counts), own in alike.items())
-        config = base, tuple(entries)
+        config = (
+            base,
+            tuple(
+                {"devices": sorted(own), "mig-enabled": mig, "mig-devices": dict(counts)}
+                for (mig, counts), own in alike.items()
+            ),
+        )
         if config not in named:
             named.append(config)
         numbers[host] = named.index(config)
@@ -258,32 +248,6 @@ def resource_name(profile: Profile) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class ResourceRequest:
-    """Equal replicas of a service, each with one instance.
-
-    Attributes
-    ----------
-    service : str
-        Name of the service.
-    gpu : str
-        Kind of GPU. Instances of several kinds can have the same resource name.
-    resource : str
-        Resource of which each replica needs one.
-    replicas : int
-        How many.
-    batch, processes : int
-        How each replica fills its instance.
-    """
-
-    service: str
-    gpu: str
-    resource: str
-    replicas: int
-    batch: int
-    processes: int
-
-
-@dataclass(frozen=True, slots=True)
 class KubernetesResources:
     """Resources that a deployment offers and asks for; ``str()`` of it is JSON.
 
@@ -291,29 +255,21 @@ class KubernetesResources:
     ----------
     hosts : mapping of str to mapping of str to int
         For each machine how many it has of each resource; this machine is under ``""``.
-    requests : tuple of ResourceRequest
-        Service by service.
+    services : tuple of dict
+        Service by service its equal replicas, as the JSON has them: ``service``, ``replicas``, how each fills its
+        instance (``batch``, ``processes``), the kind of ``gpu``, as instances of several kinds can have the same
+        resource name, and the resource of which each replica needs one (``resources``).
     remarks : tuple of str
         Further conditions.
     """
 
     hosts: Mapping[str, Mapping[str, int]]
-    requests: tuple[ResourceRequest, ...]
+    services: tuple[Mapping[str, Any], ...]
     remarks: tuple[str, ...]
 
-    @property
-    def total(self) -> dict[str, int]:
-        """The number of each resource on all machines together."""
-        return dict(sum(map(Counter, self.hosts.values()), Counter[str]()))
-
     def __str__(self) -> str:
-        services = [
-            {name: getattr(request, name) for name in ("service", "replicas", "batch", "processes", "gpu")}
-            | {"resources": {"limits": {request.resource: 1}}}
-            for request in self.requests
-        ]
-        nodes = [{"node": host, "resources": dict(counts)} for host, counts in self.hosts.items()]
-        document = {"nodes": nodes, "services": services, "remarks": list(self.remarks)}
+        nodes = [{"node": host, "resources": counts} for host, counts in self.hosts.items()]
+        document = {"nodes": nodes, "services": self.services, "remarks": self.remarks}
         return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -342,9 +298,9 @@ def kubernetes_resources(deployment: Deployment, *, devices: Sequence[str] | Non
     >>> from mig_opt.serving.deployment import Segment
     >>> segment = Segment("chat", 0, "3g.40gb", 4, batch=8, processes=2, throughput=410.0, latency=0.04)
     >>> found = kubernetes_resources(Deployment(("A100-80GB",), (segment,)))
-    >>> found.total
-    {'nvidia.com/mig-3g.40gb': 1}
-    >>> found.requests[0].replicas
+    >>> found.hosts
+    {'': {'nvidia.com/mig-3g.40gb': 1}}
+    >>> found.services[0]["replicas"]
     1
     """
     layouts = layouts_of(deployment)
@@ -353,16 +309,20 @@ def kubernetes_resources(deployment: Deployment, *, devices: Sequence[str] | Non
         profiles = Counter(placement.profile for gpu in gpus for placement in layouts[gpu])
         hosts[host] = {resource_name(profile): profiles[profile] for profile in sorted(profiles, key=creation_order)}
     kinds: dict[str, set[str]] = defaultdict(set)
-    wanted: Counter[tuple[tuple[str, str, str], tuple[int, int]]] = Counter()
+    wanted: Counter[tuple[str, int, int, str, str]] = Counter()
     for segment in sorted(deployment.segments, key=lambda segment: segment.service):
         model = deployment.model(segment.gpu)
         resource = resource_name(model.profile(segment.profile))
         kinds[resource].add(model.name)
-        wanted[(segment.service, model.name, resource), (segment.batch, segment.processes)] += 1
-    requests = tuple(ResourceRequest(*what, replicas, *filling) for (what, filling), replicas in wanted.items())
+        wanted[segment.service, segment.batch, segment.processes, model.name, resource] += 1
+    keys = ("service", "replicas", "batch", "processes", "gpu", "resources")
+    services = tuple(
+        dict(zip(keys, (service, replicas, *how, {"limits": {resource: 1}}), strict=True))
+        for (service, *how, resource), replicas in wanted.items()
+    )
     remarks = ["The device plugin has to run with the strategy mixed: each profile is a resource of its own then."]
     several = ((resource, ", ".join(sorted(names))) for resource, names in kinds.items() if len(names) > 1)
     remarks += [
         f"{one} is on GPUs of several kinds ({names}); choose the kind by a node selector." for one, names in several
     ]
-    return KubernetesResources(hosts, requests, tuple(remarks))
+    return KubernetesResources(hosts, services, tuple(remarks))

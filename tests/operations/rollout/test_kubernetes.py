@@ -41,7 +41,7 @@ def test_gpus_that_counts_leave_open_are_named():
         deployment, devices=tuple(Device(index, "n1", f"GPU-{index}") for index in (2, 3, 5, 7))
     )
     config = mig_parted_config(known)
-    assert [entry.devices for entry in config.configs["mig-opt-mixed"]] == [(2, 7), (3,), (5,)]
+    assert [entry["devices"] for entry in config.configs["mig-opt-mixed"]] == [[2, 7], [3], [5]]
     assert [remark.partition(" (")[0] for remark in config.remarks[1:]] == ["GPU 2, 7 of n1", "GPU 3 of n1"]
     assert list(kubernetes_resources(known).hosts) == ["n1"]
     assert mig_parted_config(known, devices=list("0123")).remarks == mig_parted_config(deployment).remarks
@@ -94,8 +94,8 @@ def test_resources_of_machines_and_services():
     found = kubernetes_resources(deployment, devices=["n1/0", "n1/1", "n2/0"])
     small, large, media = (f"nvidia.com/mig-{name}" for name in ("1g.10gb", "3g.40gb", "1g.10gb.me"))
     assert found.hosts == {"n1": {large: 1, small: 3}, "n2": {small: 1, media: 1}}
-    assert found.total == {large: 1, small: 4, media: 1}
-    assert [(r.service, r.gpu, r.resource, r.replicas, r.batch) for r in found.requests] == [
+    rows = [(r["service"], r["gpu"], *r["resources"]["limits"], r["replicas"], r["batch"]) for r in found.services]
+    assert rows == [
         ("chat\n", "A100-80GB", small, 2, 8),
         ("chat\n", "A100-80GB", small, 1, 16),
         ("chat\n", "H100-80GB", small, 1, 8),
@@ -112,8 +112,8 @@ def test_on_gpus_without_mig_kubernetes_has_whole_ones_and_scripts_are_refused()
     part = segment("search", 1, "1g.6gb", 0)
     mixed = Deployment(("A30-24GB without MIG", "A30-24GB"), (segment("chat", 0, "4g.24gb", 0), part))
     found = kubernetes_resources(mixed)
-    assert found.total == {"nvidia.com/gpu": 1, "nvidia.com/mig-1g.6gb": 1}
-    assert [request.resource for request in found.requests] == ["nvidia.com/gpu", "nvidia.com/mig-1g.6gb"]
+    assert found.hosts == {"": {"nvidia.com/gpu": 1, "nvidia.com/mig-1g.6gb": 1}}
+    assert [[*one["resources"]["limits"]] for one in found.services] == [["nvidia.com/gpu"], ["nvidia.com/mig-1g.6gb"]]
     assert yaml.safe_load(str(mig_parted_config(mixed)))["mig-configs"]["mig-opt-a30-24gb"] == [
         {"devices": [0], "mig-enabled": False, "mig-devices": {}},
         {"devices": [1], "mig-enabled": True, "mig-devices": {"1g.6gb": 1}},
