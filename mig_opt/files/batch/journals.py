@@ -21,6 +21,7 @@ from mig_opt.files.kinds import FileKind
 from mig_opt.files.values import EXAMPLES, Findings, Raw, encoded, read_value
 from mig_opt.method.report import data_of
 from mig_opt.rules.vocabulary import Share
+from mig_opt.validation import validate
 
 _ADVICE = "; mend that, and then go on"
 _BEGINNINGS = {"created": "create", "destroyed": "destroy", "ran": "run", "died": "run"}
@@ -41,7 +42,11 @@ def _head(values: Raw, _: Raw, _path: str, findings: Findings) -> Journal:
     if not findings.problems and len(gpus) != batch.gpus:
         findings.add("gpus", f"has {len(gpus)} entries for {batch.gpus} GPUs; give one for each GPU")
     findings.check()
-    return Journal(**{**values, "batch": batch.replace(name=name)})
+    found = validate(batch, values["schedule"])
+    findings.extend((violation.problem() for violation in found.violations), "schedule")
+    findings.extend(values["commands"].missing(batch), "commands")
+    findings.check()
+    return Journal(**{**values, "batch": batch.replace(name=name), "schedule": found.schedule})
 
 
 _HEAD: FileKind[Journal] = FileKind(

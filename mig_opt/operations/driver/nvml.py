@@ -25,7 +25,7 @@ _GPU_KINDS, _COMPUTE_KINDS = range(24), range(12)
 """Places in NVML's lists of profiles; newer drivers have more of them than older bindings know."""
 
 _MOST_INSTANCES = 64
-_UNFINISHED = ("insufficient resources", "in use", "not found", "unknown")
+_UNFINISHED = ("insufficient resources", "in use", "not found", "lingering", "unknown")
 """Refusals of a driver that has not yet finished with something else."""
 
 
@@ -277,13 +277,12 @@ class Nvml:
         If it is still there when patience ends, the DriverError names the programs that keep GPUs open.
         """
         self._patiently(partial(self._destroy_once, gpu, number), partial(self._why_still, gpu, number))
-        waits = self._patience.waits()
-        while any(each.number == number for each in self.instances(gpu)):
-            wait = next(waits, None)
-            if wait is None:
-                message = f"GPU {gpu}: the driver says that instance {number} is destroyed, but still lists it"
-                raise DriverError("lingering", f"{message}; reset the GPU, or restart the machine")
-            self._sleep(wait)
+        self._patiently(partial(self._check_gone, gpu, number), lambda error: error)
+
+    def _check_gone(self, gpu: str, number: int) -> None:
+        if any(each.number == number for each in self.instances(gpu)):
+            message = f"GPU {gpu}: the driver says that instance {number} is destroyed, but still lists it"
+            raise DriverError("lingering", f"{message}; reset the GPU, or restart the machine")
 
     def _destroy_once(self, gpu: str, number: int) -> None:
         nvml = self._nvml

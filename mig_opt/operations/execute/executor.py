@@ -130,9 +130,8 @@ class Replanner:
         if gain <= time - moment + _TICK:
             return None
         shift = moment - self._journal.began
-        return shifted(
-            schedule, shift
-        ), f"the last task ends at {in_seconds(until + shift)}, {in_seconds(gain)} earlier"
+        text = f"the last task ends at {in_seconds(until + shift)}, {in_seconds(gain)} earlier"
+        return shifted(schedule, shift), text
 
 
 class Executor:

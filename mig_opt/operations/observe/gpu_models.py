@@ -34,9 +34,6 @@ _PRODUCT = re.compile(r"GPU +(\d{1,4}): (.+?) \(UUID: \S+\)")
 _NAME = re.compile(r"(\d{1,2})g\.(\d{1,5})gb((?:\+[\w.]+|-[\w.]+)*)")
 """Profile: compute slices, memory in GB, and attributes such as ``+me``, ``+gfx`` or ``-me``."""
 
-_SAME_MEMORY = 0.06
-"""Share by which memory may differ between drivers for one GPU."""
-
 _FOREIGN_NAME = re.compile(r"(?:mig[ -])?([0-9]{1,4})g\.?([0-9]{1,4}(?:\.[0-9]{1,4})?)gb(.*)")
 _MEMORY_DRIFT, _SIZE_DRIFT, _UNITS_DRIFT = 0.1, 0.06, 0.25
 """Shares by which memory in a name, memory in MiB and multiprocessors may differ from those of the catalogue.
@@ -263,7 +260,7 @@ def _is_same(gpu: GpuModel, profiles: tuple[Profile, ...], product: str) -> bool
         return gpu in kinds_of(product)
     return all(
         known[one.id].sm_count in (None, one.sm_count)
-        and abs((known[one.id].usable_mib or one.usable_mib or 0) / (one.usable_mib or 1) - 1) <= _SAME_MEMORY
+        and abs((known[one.id].usable_mib or one.usable_mib or 0) / (one.usable_mib or 1) - 1) <= _SIZE_DRIFT
         for one in profiles
     )
 

@@ -76,15 +76,10 @@ def addresses(
 
 def device_names(devices: Sequence[str] | None, known: Sequence[Device], *, by_index: bool = False) -> list[str]:
     """Return the names that find the GPUs of a plan, as far as they are given, or else known."""
-    if devices is None:
-        return [address_of(device, by_index=by_index) for device in known]
-    return list(entries_of("devices", devices, str, "a str such as 0 or node-1/0"))
-
-
-def address_of(device: Device, *, by_index: bool = False) -> str:
-    """Return the address of a device: by its UUID if that is known, since indices shift, or ``by_index``."""
-    identifier = device.uuid if device.uuid and not by_index else str(device.index)
-    return f"{device.node}/{identifier}" if device.node else identifier
+    if devices is not None:
+        return list(entries_of("devices", devices, str, "a str such as 0 or node-1/0"))
+    found = ((each.node, (not by_index and each.uuid) or each.index) for each in known)
+    return [f"{node}/{identifier}" if node else str(identifier) for node, identifier in found]
 
 
 def hosts_of(places: Sequence[Address]) -> dict[str, list[int]]:

@@ -67,6 +67,11 @@ def test_the_schedule_as_it_was(path):
     assert journal.measured_batch().tasks[2] == tiny.BATCH.tasks[2]  # which has failed
 
 
+def test_a_plan_that_is_not_one_of_its_batch_is_told(path):
+    path.write_text(path.read_text().replace('"name": "left"', '"name": "other"'))
+    assert refused(read_journal, path) == ["commands.tasks", "schedule.runs[2].task", "schedule.tasks[1]"]
+
+
 @pytest.mark.parametrize("line", [2, 4, 6, 13])
 def test_ends_without_their_beginnings_are_told(path, line):
     lines = path.read_text().splitlines(keepends=True)
