@@ -12,7 +12,8 @@ from datetime import date
 import numpy as np
 
 from bench.report import Page, parser_of, start
-from mig_opt.instances.bundled import content_digest, library
+from mig_opt.instances.bundled import library
+from mig_opt.instances.goals import content_digest
 from mig_opt.instances.library import problems_of
 
 HEAD = ("Python", "numpy", "system", "day", "specs that draw the same", "entries that are right")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import inspect
 import json
 import lzma
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 from mig_opt.errors import InputError, Problem, nearest, raise_any
 from mig_opt.files import KINDS
 from mig_opt.files.documents import parsed, read_text
+from mig_opt.files.values import Findings, read_value
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.pools import Pool
 from mig_opt.method.functions import imported
@@ -54,6 +56,9 @@ _GENERATORS = {
     "state": "mig_opt.instances.fleet.states:generate_state",
 }
 """The function that draws instances of a kind."""
+
+_ASKED = {"room": tuple[str, ...], "times": tuple[float, ...], "rates": dict[str, tuple[float, ...]]}
+"""Types of that for which states and days ask."""
 
 DATA = Path(__file__).parent / "data"
 
@@ -159,7 +164,7 @@ class InstanceInfo:
     spec : mapping or None
         Arguments of the function that draws the instance; None if it is a file.
     sha256 : str
-        Digest of the instance, see :func:`content_digest`.
+        Digest of the instance, see :func:`mig_opt.instances.goals.content_digest`.
     difficulty : str
         Class, see :data:`Difficulty`; empty if nothing was tried yet.
     tried_s : float
@@ -248,33 +253,6 @@ def digest_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def content_digest(kind: InstanceKind, problem: Any, question: Mapping[str, Any] | None = None) -> str:
-    """Return the SHA-256 of an instance: of its file, its question, and GPUs and costs that it only names.
-
-    Examples
-    --------
-    >>> content_digest("batch", load("rodinia-a30"))[:12] == instance_info("rodinia-a30").sha256[:12]
-    True
-    """
-    if kind == "demand":
-        models = [pool.gpu for pool in problem.pools]
-    else:  # of states, GPUs have a kind each, if there are several
-        models = list(dict.fromkeys(getattr(problem, "kinds", ()) or [problem.gpu]))
-    known = [
-        {
-            "profiles": [
-                [p.name, p.compute_slices, p.memory_slices, float(p.memory_gb), p.max_count, list(p.starts)]
-                for p in model.profiles
-            ],
-            "create": sorted(model.operation_costs.create.items()),
-            "destroy": sorted(model.operation_costs.destroy.items()),
-        }
-        for model in models
-    ]
-    asked = json.dumps(dict(question), sort_keys=True) if question else ""
-    return digest_of(file_text(kind, problem) + json.dumps(known) + asked)
-
-
 def file_text(kind: InstanceKind, problem: Any) -> str:
     """Return the file of an instance."""
     text: str = imported(KINDS[FILE_KINDS[kind]].place).to_json(problem)
@@ -300,11 +278,19 @@ class Library:
     def infos(self) -> Mapping[str, InstanceInfo]:
         """The entries of the index by name."""
         source = str(self.folder / "index.json")
-        document, _ = parsed(read_text(source), source)
-        try:
-            return MappingProxyType({entry["name"]: _info(entry) for entry in document["instances"]})
-        except (TypeError, KeyError) as error:
-            raise InputError([Problem("instances", f"has an entry that cannot be read: {error}")], source) from None
+        document, repeated = parsed(read_text(source), source)
+        findings = Findings(source)
+        findings.extend(repeated)
+        # In place of bytes that are no text, which names may have, are question marks: values are checked here.
+        clean = json.loads(json.dumps(document.get("instances"), ensure_ascii=False).encode("utf-8", "replace"))
+        entries = read_value(tuple[InstanceInfo, ...], clean, "instances", findings)
+        findings.check()
+        for index, entry in enumerate(entries):
+            of_day = entry.goal == "GPU-hours" or not entry.question.keys().isdisjoint(("times", "rates"))
+            for key in ("room",) if entry.kind == "state" else ("times", "rates") if of_day else ():
+                read_value(_ASKED[key], entry.question.get(key), f"instances[{index}].question.{key}", findings)
+        findings.check()
+        return MappingProxyType({entry["name"]: _info(entry) for entry in document["instances"]})
 
     def info(self, name: str) -> InstanceInfo:
         """Return the entry of an instance; refuse a name that none has."""
@@ -351,16 +337,22 @@ class Library:
 
 
 def _info(entry: Mapping[str, Any]) -> InstanceInfo:
+    """Return an entry, whose numbers stay as they are in the file: it is sealed with them."""
     findings = {key: Finding(**entry[key]) for key in ("best", "lower_bound") if entry.get(key)}
     return InstanceInfo(**{**entry, **findings, "notes": tuple(entry.get("notes", ()))})
 
 
 def _drawn(info: InstanceInfo) -> Any:
     """Return the instance that follows from a spec."""
-    spec = dict(info.spec or {})
-    if "pools" in spec:
-        spec["pools"] = tuple(Pool(**pool | {"gpu": get_gpu(pool["gpu"])}) for pool in spec["pools"])
-    return dataclasses.replace(imported(_GENERATORS[info.kind])(**spec), name=info.name)
+    spec, draw = dict(info.spec or {}), imported(_GENERATORS[info.kind])
+    try:
+        if "pools" in spec:
+            spec["pools"] = tuple(Pool(**pool | {"gpu": get_gpu(pool["gpu"])}) for pool in spec["pools"])
+        inspect.signature(draw).bind(**spec)
+    except (TypeError, KeyError) as error:
+        message = f"of {info.name!r} in index.json is none that {draw.__name__} can draw: {error}; correct it"
+        raise InputError([Problem("spec", message)]) from None
+    return dataclasses.replace(draw(**spec), name=info.name)
 
 
 @cache

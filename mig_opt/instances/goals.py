@@ -18,7 +18,7 @@ from mig_opt.files import KINDS
 from mig_opt.files.documents import parsed, rendered
 from mig_opt.files.values import EXAMPLES, Findings, read_listed
 from mig_opt.fleet.state import FleetState, Migration
-from mig_opt.instances.bundled import InstanceInfo
+from mig_opt.instances.bundled import InstanceInfo, InstanceKind, digest_of, file_text
 from mig_opt.instances.judgements import Attempt, Judgement
 from mig_opt.instances.trace_goals import (
     SCHEDULERS,
@@ -36,6 +36,34 @@ from mig_opt.serving.rates import RateTable
 from mig_opt.validation import validate, validate_deployment, validate_migrations
 
 EXAMPLES[Migration] = {"gpu": 0, "profile": "1g.5gb", "start": 6, "to_gpu": 1, "to_start": 2}
+
+
+def content_digest(kind: InstanceKind, problem: Any, question: Mapping[str, Any] | None = None) -> str:
+    """Return the SHA-256 of an instance: of its file, its question, and GPUs and costs that it only names.
+
+    Examples
+    --------
+    >>> from mig_opt import instance_info, load
+    >>> content_digest("batch", load("rodinia-a30"))[:12] == instance_info("rodinia-a30").sha256[:12]
+    True
+    """
+    if kind == "demand":
+        models = [pool.gpu for pool in problem.pools]
+    else:  # of states, GPUs have a kind each, if there are several
+        models = list(dict.fromkeys(getattr(problem, "kinds", ()) or [problem.gpu]))
+    known = [
+        {
+            "profiles": [
+                [p.name, p.compute_slices, p.memory_slices, float(p.memory_gb), p.max_count, list(p.starts)]
+                for p in model.profiles
+            ],
+            "create": sorted(model.operation_costs.create.items()),
+            "destroy": sorted(model.operation_costs.destroy.items()),
+        }
+        for model in models
+    ]
+    asked = json.dumps(dict(question), sort_keys=True) if question else ""
+    return digest_of(file_text(kind, problem) + json.dumps(known) + asked)
 
 
 @dataclass(frozen=True, slots=True)

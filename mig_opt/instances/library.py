@@ -21,8 +21,8 @@ from mig_opt.errors import InputError, MigOptError, Problem
 from mig_opt.files.batch.certificates import CERTIFICATE
 from mig_opt.files.documents import make_folder, read_text, rendered, write_bytes, write_text
 from mig_opt.files.tables import table_text
-from mig_opt.instances.bundled import Evidence, Finding, InstanceInfo, Library, content_digest, digest_of, file_text
-from mig_opt.instances.goals import goal_of
+from mig_opt.instances.bundled import Evidence, Finding, InstanceInfo, Library, digest_of, file_text
+from mig_opt.instances.goals import content_digest, goal_of
 from mig_opt.instances.judgements import Judgement
 from mig_opt.method.result import RESOLUTION, versions_with
 

@@ -9,8 +9,8 @@ from typing import Any
 from mig_opt.api.prove import check, prove
 from mig_opt.errors import InputError, Problem, SolverError
 from mig_opt.files.batch.certificates import CERTIFICATE
-from mig_opt.instances.bundled import Finding, InstanceInfo, Library, content_digest, digest_of
-from mig_opt.instances.goals import goal_of
+from mig_opt.instances.bundled import Finding, InstanceInfo, Library, digest_of
+from mig_opt.instances.goals import content_digest, goal_of
 from mig_opt.instances.judgements import Attempt
 from mig_opt.instances.library import (
     PLAN_PROOF,

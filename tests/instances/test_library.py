@@ -16,9 +16,9 @@ from mig_opt import instance_names, load, simulate, solve
 from mig_opt.api.prove import certify
 from mig_opt.files.batch.certificates import CERTIFICATE
 from mig_opt.files.batch.schedules import SCHEDULE
-from mig_opt.instances.bundled import DATA, FILE_KINDS, InstanceInfo, Library, content_digest, digest_of, library
+from mig_opt.instances.bundled import DATA, FILE_KINDS, InstanceInfo, Library, digest_of, library
 from mig_opt.instances.fleet.states import generate_state
-from mig_opt.instances.goals import GOALS, goal_of
+from mig_opt.instances.goals import GOALS, content_digest, goal_of
 from mig_opt.instances.library import PROOFS, problems_of, sealed, submit, write_entry
 from mig_opt.instances.serving import generate_demand
 from mig_opt.instances.trace_goals import SCHEDULERS
@@ -260,7 +260,7 @@ def test_entries_that_make_no_sense():
         ({"tried_s": float("inf")}, "tried_s: must be finite"),
         ({"kind": "batches"}, "cannot be verified: KeyError"),
         ({"goal": "fun"}, "'fun' is no goal"),
-        ({"spec": {"n": 8, "colour": "red"}}, "cannot be verified: TypeError"),
+        ({"spec": {"n": 8, "colour": "red"}}, "cannot be verified: spec: of"),
         ({"spec": {"n": "eight"}}, "cannot be verified: "),
         ({"spec": {"n": 0}}, "cannot be verified: n: must be from 1 to 10000000, is 0"),
     ):
@@ -285,5 +285,23 @@ def test_files_that_are_damaged(tmp_path):
     assert verify(here, other) == ["cannot be verified: Input format not supported by decoder"]
     for text in ("", "{", "[]", "{}", *(f'{{"instances": {no}}}' for no in ("3", "[3]", '[{"name": "a", "x": 3}]'))):
         (tmp_path / "data" / "index.json").write_text(text)
-        said = r"(?s)index\.json" + ".*cannot be read" * ("name" in text)
+        said = r"(?s)index\.json" + ".*is missing; add it" * ("name" in text)
         refused(lambda: Library(tmp_path / "data").infos, match=said)
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ({"kind": "x"}, "instances[0].kind"),
+        ({"best": {}}, "instances[0].best.date"),
+        ({"n": "x"}, "instances[0].n"),
+        ({"question": {"rates": {"a": 3}, "times": []}}, "instances[0].question.rates.a"),
+        ({"kind": "state"}, "instances[0].question.room"),
+        ({"spec": {"pools": [{}]}}, "spec"),
+        ({"spec": {"m": 3}}, "spec"),
+    ],
+)
+def test_a_wrong_entry_of_the_index_is_told(tmp_path, change, path):
+    entry = dataclasses.asdict(library().info(SMALL)) | change
+    (tmp_path / "index.json").write_text(json.dumps({"instances": [entry]}))
+    assert refused(Library(tmp_path).load, SMALL)[0] == path
