@@ -283,17 +283,14 @@ def test_files_that_are_damaged(tmp_path):
     other = "far-1xa100-010-mixed-1"
     here.packed("certificates", other).write_bytes(b"no xz")
     assert verify(here, other) == ["cannot be verified: Input format not supported by decoder"]
-    for text in ("", "{", "[]", "{}", *(f'{{"instances": {no}}}' for no in ("3", "[3]", '[{"name": "a", "x": 3}]'))):
+    for text in ("", "{", "[]", "{}", '{"instances": 3}', '{"instances": [3]}'):
         (tmp_path / "data" / "index.json").write_text(text)
-        said = r"(?s)index\.json" + ".*is missing; add it" * ("name" in text)
-        refused(lambda: Library(tmp_path / "data").infos, match=said)
+        refused(lambda: Library(tmp_path / "data").infos, match=r"index\.json")
 
 
-_WRONG = {"kind": "x", "best": {}, "n": "x", "question": {"rates": {"a": 3}, "times": []}, "spec": {"pools": [{}]}}
-
-
-@pytest.mark.parametrize(("key", "value"), [*_WRONG.items(), ("spec", {"m": 3})])
-def test_a_wrong_entry_of_the_index_is_told(tmp_path, key, value):
-    entry = dataclasses.asdict(library().info(SMALL)) | {key: value}
-    (tmp_path / "index.json").write_text(json.dumps({"instances": [entry]}))
-    assert refused(Library(tmp_path).load, SMALL)[0].removeprefix("instances[0].").startswith(key)
+def test_wrong_entries_of_the_index_are_told(tmp_path):
+    wrong = {"kind": "x", "best": {}, "n": "x", "question": {"rates": {"a": 3}, "times": []}, "spec": {"pools": [{}]}}
+    for key, value in [*wrong.items(), ("spec", {"m": 3})]:
+        entry = dataclasses.asdict(library().info(SMALL)) | {key: value}
+        (tmp_path / "index.json").write_text(json.dumps({"instances": [entry]}))
+        assert refused(Library(tmp_path).load, SMALL)[0].removeprefix("instances[0].").startswith(key)

@@ -60,11 +60,6 @@ class MigInstance:
     computes: int = 1  # number of compute instances
     processes: tuple[int, ...] | None = ()  # process numbers of what runs on it; None if the driver does not tell
 
-    @classmethod
-    def whole(cls, gpu: str, placement: Placement) -> MigInstance:
-        """Return what stands for a GPU without MIG, of that UUID: its only instance, which nobody has created."""
-        return cls(gpu, 0, placement.profile.name, placement.start, placement.profile.memory_slices, gpu)
-
     def at(self, placement: Placement) -> bool:
         """Return True if the instance has just the memory and compute slices of a placement."""
         profile = placement.profile

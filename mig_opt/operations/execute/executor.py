@@ -300,7 +300,8 @@ class Executor:
         uuid = self._uuids[lane.planned.gpu]
         if self._journal.batch.has_mig(lane.planned.gpu):
             return self._driver.instances(uuid)
-        return (MigInstance.whole(uuid, lane.placement),)
+        whole = lane.placement.profile  # which nobody has created, and has the UUID of the GPU
+        return (MigInstance(uuid, 0, whole.name, lane.placement.start, whole.memory_slices, uuid),)
 
     def _try(self, lane: Lane, task: str) -> str:
         """Return the name of the files of the last try at a task."""

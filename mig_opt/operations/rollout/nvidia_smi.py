@@ -208,8 +208,5 @@ def _operations(batch: Batch, lifetimes: Sequence[Lifetime]) -> Iterator[tuple[L
         entry = next(entry for entry in waiting if possible(*entry[2:]))
         waiting.remove(entry)
         *_, kind, at = entry
-        if kind == "create":
-            held.add(at)
-        else:
-            held.remove(at)
+        held ^= {at}  # a creation adds it, a destruction takes it away
         yield lifetimes[at], kind

@@ -58,6 +58,7 @@ def test_it_goes_on_where_it_was_interrupted(machine, tmp_path):
     assert (len(read_journal(journal).runs()), machine.instances(0)) == (12, [])
     assert profile_tasks(COMMANDS, plan, journal=journal).batch == found.batch, "nothing is left to do"
     refused(profile_tasks, COMMANDS, ProfilePlan(A30, repetitions=2), match="other measurements", journal=journal)
+    assert refused(profile_tasks, COMMANDS, 3, journal=journal) == ["plan"]
 
 
 def test_failures_and_what_cannot_be_done(machine, tmp_path):

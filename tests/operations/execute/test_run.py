@@ -28,7 +28,6 @@ from mig_opt.files.batch.schedules import SCHEDULE
 from mig_opt.operations.driver.instances import Patience
 from mig_opt.operations.execute import machines
 from mig_opt.operations.execute.attempts import Attempts, uptime
-from mig_opt.operations.execute.profiles import profile_tasks
 from mig_opt.operations.execute.schedules import resume_schedule, run_schedule, undo_schedule
 from mig_opt.validation import validate
 
@@ -112,7 +111,6 @@ def test_all_problems_at_once(machine, journal, monkeypatch):
     for name, wrong in {"journal": 3, "devices": "01", "user": 3}.items():
         assert name in refused(run_schedule, BATCH, PLAN, commands, **{"journal": journal, name: wrong})
     assert refused(resume_schedule, 3) == refused(undo_schedule, 3) == ["journal"]
-    assert refused(profile_tasks, commands, 3, journal=journal) == ["plan"]
 
 
 @pytest.mark.parametrize("node", [None, "", socket.gethostname()])

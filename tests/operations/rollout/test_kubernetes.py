@@ -94,8 +94,7 @@ def test_resources_of_machines_and_services():
     found = kubernetes_resources(deployment, devices=["n1/0", "n1/1", "n2/0"])
     small, large, media = (f"nvidia.com/mig-{name}" for name in ("1g.10gb", "3g.40gb", "1g.10gb.me"))
     assert found.hosts == {"n1": {large: 1, small: 3}, "n2": {small: 1, media: 1}}
-    rows = [(r["service"], r["gpu"], *r["resources"]["limits"], r["replicas"], r["batch"]) for r in found.services]
-    assert rows == [
+    assert [(r["service"], r["gpu"], *r["resources"]["limits"], r["replicas"], r["batch"]) for r in found.services] == [
         ("chat\n", "A100-80GB", small, 2, 8),
         ("chat\n", "A100-80GB", small, 1, 16),
         ("chat\n", "H100-80GB", small, 1, 8),

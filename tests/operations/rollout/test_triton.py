@@ -121,8 +121,7 @@ def test_a_server_that_stays_keeps_name_and_ports(monkeypatch):
     # The fourth start slice of the first GPU is its tenth memory slice; three ports for each.
     high, low = Segment("chat", 0, "1g.24gb", 9, 4, 1, 80.0, 0.05), Segment("search", 1, "1g.5gb", 1, 4, 1, 80.0, 0.05)
     small = dataclasses.replace(GPU.profiles[0], starts=tuple(range(9)), max_count=9)
-    profiles = (small, *GPU.profiles[1:])
-    wide = dataclasses.replace(GPU, name="WIDE", memory_slices=9, compute_slices=9, profiles=profiles)
+    wide = dataclasses.replace(GPU, name="WIDE", memory_slices=9, compute_slices=9, profiles=(small, *GPU.profiles[1:]))
     monkeypatch.setitem(KNOWN, "wide", wide)
     last, other = dataclasses.replace(SMALL, gpu=2, start=8), dataclasses.replace(SMALL, gpu=3)
     mixed = servers_of(DEMAND, Deployment(("RTX-PRO-6000-96GB", "A100", "WIDE", "A30"), (high, low, last, other)))
