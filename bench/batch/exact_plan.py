@@ -173,18 +173,13 @@ def _limits(options: Namespace) -> list[Group]:
     ]
 
 
-def _medium(options: Namespace) -> list[Group]:
-    close, half = Goal(gap=0.0005), Goal(optimal=0.5, gap=0.0005)
-    return [*_sizes((30,), 60, close)(options), *_sizes((50, 100), 60, half)(options)]
-
-
 _MINUTE = Goal(optimal=1, worst_s=60)
 SECTIONS: dict[str, tuple[str, Callable[[Namespace], list[Group]]]] = {
     "small": ("Small batches", _sizes((6, 8, 10, 12), 60, Goal(optimal=1, median_s=0.5, worst_s=5))),
     "15": ("15 tasks", _sizes((15,), 60, _MINUTE)),
     "20": ("20 tasks", _sizes((20,), 60, _MINUTE)),
     "25": ("25 tasks", _sizes((25,), 60, _MINUTE)),
-    "medium": ("30 to 100 tasks", _medium),
+    "medium": ("30 to 100 tasks", _sizes((30, 50, 100), 60, Goal(optimal=1, gap=0.0005))),
     "1000": ("1000 tasks", _sizes((1000,), 60, Goal(optimal=0.5, gap=0.0005, peak_gib=2), fresh=True)),
     "10000": ("10,000 tasks", _sizes((10_000,), 300, Goal(optimal=0.5, gap=0.0005, peak_gib=4), fresh=True)),
     "gpus": ("Several GPUs", _sizes((60,), 60, Goal(gap=0.001), gpus=4)),
