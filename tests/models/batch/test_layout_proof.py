@@ -76,14 +76,15 @@ def test_prices_of_their_own_rule_out_most() -> None:
 
 
 def test_bounds_do_not_depend_on_which_thread_is_faster() -> None:
-    batch = generate_batch(12, seed=4)
+    batch = generate_batch(9, gpu="A30", seed=4)
     search, prices = begun(batch, workers=3)
-    first, second = (bounds(search, prices, int(search.lower * 1.001), 2_000) for _ in range(2))
+    first, second = (bounds(search, prices, search.upper - 1, 2_000) for _ in range(2))
+    assert len(first) == 30  # some for each thread
     assert first == second
 
 
 def test_without_time_nothing_is_ruled_out() -> None:
-    search, prices = begun(generate_batch(12, seed=3))
+    search, prices = begun(generate_batch(9, gpu="A30", seed=4))
     layouts = BoundedLayouts(search, prices.branches, prices.prices).layouts()
     assert layouts
     without_time = BoundedLayouts(search, prices.branches, prices.prices)
@@ -108,11 +109,11 @@ def no_better(batch: Batch, control: Control[Schedule]) -> None:
     assert validate(batch, control.plan).valid
 
 
-@pytest.mark.parametrize(("gpu", "n"), [("A30", 4), ("A30", 7), ("RTX-PRO-6000", 6)])
+@pytest.mark.parametrize(("gpu", "n"), [("A30", 14), ("A30", 24), ("RTX-PRO-6000", 12)])
 def test_the_bound_is_below_the_optimum(gpu: str, n: int) -> None:
     for seed in range(2):
         batch = generate_batch(n, gpu=gpu, seed=seed)
-        no_better(batch, searched(batch, 4.0))
+        no_better(batch, searched(batch, 0.5))
 
 
 @pytest.mark.deep
@@ -123,8 +124,9 @@ def test_random_batches(n: int, seed: int, gpu: str, parallel: bool) -> None:
     no_better(batch, searched(batch, 6.0))
 
 
-def test_a_gap_of_one_tick_is_decided() -> None:
-    batch = generate_batch(36, gpu="A30", scaling="PoorScaling", seed=3)
+@pytest.mark.parametrize("n", [12, 36])
+def test_a_gap_of_one_tick_is_decided(n: int) -> None:
+    batch = generate_batch(n, gpu="A30", scaling="PoorScaling", seed=3)
     control = Control[Schedule](RunOptions(time_limit=40.0, deterministic=True))
     for method in ("far", "cp"):
         control.report_plan(solve(batch, method).schedule)
@@ -174,11 +176,12 @@ def test_many_tasks_are_proven_by_the_order_of_operations(few: bool, monkeypatch
     assert few <= (found.lower_bound == 722.233)
 
 
-def test_layouts_whose_operations_take_no_time_are_not_put_in_order() -> None:
+def test_layouts_whose_operations_take_no_time_are_not_put_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout_relaxation, "_MAX_ORDERS", 0)
     tasks = tuple(Task(f"t{at}", {1: 20 + 1.7 * at, 2: 10 + 0.9 * at, 3: 7 + 0.6 * at}) for at in range(63))
     costs = {size: 0.5 * (size == 7) for size in get_gpu("A100").sizes}
     batch = Batch(tasks, get_gpu("A100"), operations=OperationCosts(costs, costs))
-    control = searched(batch, 4.0)
+    control = searched(batch, 0.5)
     assert control.lower_bound <= control.objective
     assert validate(batch, control.plan).valid
 
