@@ -14,7 +14,7 @@ from mig_opt.fleet.relaxation import Capacity, Relaxation, ends_in_order, last_e
 A30, A100 = get_gpu("A30"), get_gpu("A100")
 COSTS = OperationCosts({1: 1.0, 2: 1.5, 3: 2.0, 4: 2.5, 7: 5.0}, dict.fromkeys(A100.sizes, 0.0))
 
-job_lists = st.lists(st.tuples(st.integers(0, 6), st.integers(1, 5)), min_size=1, max_size=4)
+job_lists = st.lists(st.tuples(st.integers(0, 6), st.integers(1, 4)), min_size=1, max_size=4)
 
 
 def relaxation(jobs: list[tuple[int, int]], capacity: Capacity | None = None, slower: float = 1.0) -> Relaxation:
