@@ -65,9 +65,10 @@ def test_with_mig_off_only_the_whole_gpu_counts():
 def test_a_gpu_without_mig_has_no_operations():
     pools = (Pool(A100, 1), Pool(A30, 2, mig=False))
     for seed in range(4):
-        batch = mixed_batch(Random(seed), 8, pools, missing=0.0, live=False)
+        batch = mixed_batch(Random(seed), 5, pools, missing=0.0, live=False)
         for method in ("cp", "milp", "far"):
             schedule = solve(batch, method, time_limit=2, workers=1).schedule
+            assert {run.gpu for run in schedule.runs} == {0, 1, 2}, method
             assert {operation.gpu for operation in schedule.operations} <= {0}, method
             assert validate(batch, schedule).valid, method
 
