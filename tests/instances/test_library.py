@@ -6,6 +6,8 @@ import lzma
 import re
 import shutil
 import zlib
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 from unittest.mock import Mock
 
@@ -56,7 +58,15 @@ def test_every_entry_is_right(name):
     assert all((info.difficulty, info.best))
 
 
-@pytest.mark.parametrize("name", NAMES)
+def two_of_each() -> Iterator[Any]:
+    """Two entries of each kind, goal and evidence; those of the others are long tests."""
+    seen = Counter[Any]()
+    for name, info in library().infos.items():
+        seen[info.kind, info.goal, info.evidence] += 1
+        yield pytest.param(name, marks=[pytest.mark.deep] * (seen[info.kind, info.goal, info.evidence] > 2))
+
+
+@pytest.mark.parametrize("name", tuple(two_of_each()))
 def test_a_changed_digit_is_noticed(name):
     """In the plan, the certificate, the value, the bound and the spec, even if the entry is sealed anew."""
     info = library().info(name)
