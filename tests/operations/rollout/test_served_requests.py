@@ -19,7 +19,7 @@ from mig_opt.files.serving.deployments import DEPLOYMENT
 from mig_opt.simulation.serving.capacity import Promise
 from mig_opt.simulation.serving.requests import SERVERS
 
-SECONDS = 60.0
+SECONDS = 30.0
 """Seconds of load before the change."""
 OVERHEAD = 0.1
 """Seconds that client, proxy and server take at most; batches take 0.2 to 3 s."""
