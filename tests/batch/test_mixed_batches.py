@@ -194,7 +194,7 @@ def test_bounds_are_never_above_a_plan_of_a_thousand_batches(seeds):
 def test_a_dozen_tasks_on_an_a100_and_an_a30_are_proven():
     for seed in range(3):
         batch = mixed_batch(Random(seed), 12, (Pool(A100, 1), Pool(A30, 1)), live=False)
-        assert solve(batch, time_limit=20).status.value == "optimal"
+        assert solve(batch, time_limit=300).status.value == "optimal"
 
 
 def test_a_proof_holds_on_several_kinds():

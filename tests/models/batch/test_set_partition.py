@@ -22,7 +22,7 @@ from mig_opt.models.batch.set_prices import SetBound, SetProgram, has_sets
 
 def proven(batch: Batch, prices: list[float] | None = None, *, priced_only: bool = False) -> CpSearch | None:
     """Return a search after a proof that begins with some dual prices; None where there is none."""
-    search = search_from(batch, workers=1, time_limit=3)
+    search = search_from(batch, time_limit=1, deterministic=True)
     count, problem = len(batch.tasks), search.problem
     if not (problem.alike and has_dual_price_bound(problem)):
         return None

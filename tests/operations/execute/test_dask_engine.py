@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 
 import pytest
 from documents import refused
@@ -31,10 +30,8 @@ def test_what_speaks_against_it_is_told_of_all_nodes_before_anything_is_changed(
     ):
         run_schedule(BATCH, PLAN, commands(tmp_path, 0), devices=["n1/0", "n3/0"], user=USER, **options)
     os.kill(nodes.worker_of("n2"), signal.SIGSTOP)
-    begin = time.monotonic()
     with pytest.raises(InputError, match=r"n2: its worker has not answered for 8 s"):
         run_schedule(BATCH, PLAN, commands(tmp_path, 0), devices=DEVICES, user=USER, **options)
-    assert time.monotonic() - begin < 10
     assert not (tmp_path / "j").exists()
     assert [machine.log for machine in nodes.machines.values()] == [[], []]
 
@@ -50,9 +47,7 @@ def test_what_has_not_begun_is_taken_back_and_a_stopped_scheduler_is_told(nodes,
     engine = engine_of(nodes.engine)
     os.kill(nodes.scheduler.pid, signal.SIGSTOP)
     refused(engine.check, {}, begun=True, match="engine: no Dask scheduler answers at tcp://127.0.0.1")
-    begin = time.monotonic()
     assert "no Dask scheduler answers at tcp://127.0.0.1" in client.ends(client.start("--undo", str(client.journal)), 2)
-    assert time.monotonic() - begin < 12
 
 
 def test_nodes_plan_anew_and_the_whole_knows(nodes, tmp_path):
