@@ -6,8 +6,6 @@ import lzma
 import re
 import shutil
 import zlib
-from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 from unittest.mock import Mock
 
@@ -28,6 +26,7 @@ from mig_opt.method import control
 from mig_opt.studies.renewal import missing_runs, renew
 
 NAMES = tuple(library().infos)
+KINDS = [(info.kind, info.goal, info.evidence) for info in library().infos.values()]
 SMALL = "far-1xa100-008-mixed-1"
 
 
@@ -58,15 +57,11 @@ def test_every_entry_is_right(name):
     assert all((info.difficulty, info.best))
 
 
-def two_of_each() -> Iterator[Any]:
-    """Two entries of each kind, goal and evidence; those of the others are long tests."""
-    seen = Counter[Any]()
-    for name, info in library().infos.items():
-        seen[info.kind, info.goal, info.evidence] += 1
-        yield pytest.param(name, marks=[pytest.mark.deep] * (seen[info.kind, info.goal, info.evidence] > 2))
-
-
-@pytest.mark.parametrize("name", tuple(two_of_each()))
+# Two of each kind, goal and evidence; the others take longer.
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.deep] * (KINDS[:at].count(KINDS[at]) > 1)) for at, name in enumerate(NAMES)],
+)
 def test_a_changed_digit_is_noticed(name):
     """In the plan, the certificate, the value, the bound and the spec, even if the entry is sealed anew."""
     info = library().info(name)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from documents import refused
+from node_plans import until
 
 from mig_opt.instances.bundled import DATA, library
 from mig_opt.studies import solvers, supervisor
@@ -20,7 +21,7 @@ EASY = "far-1xa30-006-mixed-2"
 
 
 def scored(tmp_path: Path, script: str, *, limit: float = 60.0) -> Outcome:
-    """What a solver does that is a script; in a folder with a space in its name."""
+    """Outcome of a solver that is a script; in a folder with a space in its name."""
     folder = tmp_path / "a folder"
     (folder / "my plans").mkdir(parents=True, exist_ok=True)
     (folder / "mine.sh").write_text(script)
@@ -63,10 +64,7 @@ def test_nothing_is_left_when_the_process_that_asked_is_killed():
         asked = ["sh", "-c", f"setsid sleep {seconds} & sleep {seconds}"], 100
         process.stdin.write(json.dumps(asked).encode() + b"\n")
         process.stdin.flush()
-        until = time.monotonic() + 20
-        while len(running(seconds)) < 2 and time.monotonic() < until:
-            time.sleep(0.02)
-        assert len(running(seconds)) >= 2
+        until(lambda: len(running(seconds)) >= 2)
     assert running(seconds) == []
 
 
@@ -77,10 +75,7 @@ def test_a_solver_that_turns_on_who_watches_it(sign, monkeypatch):
     seconds = f"5{os.getpid()}.{len(sign)}"
     code, said, _ = solvers._ended(["sh", "-c", f"kill -{sign} $PPID; exec sleep {seconds}"], 0.5)
     assert (code, said) == (-9, "who watches it was stopped")
-    until = time.monotonic() + 20
-    while running(seconds) and time.monotonic() < until:
-        time.sleep(0.02)
-    assert running(seconds) == []
+    until(lambda: not running(seconds))
 
 
 def test_a_method_of_our_own_ends_in_time_however_long_it_took_to_begin(tmp_path, monkeypatch):
