@@ -61,7 +61,7 @@ RATES = st.sampled_from([0.0, 60.0, 100.0, 140.0, 210.0, 300.0])
 def test_two_services_on_one_gpu_cost_what_enumeration_says(steps, price, margin):
     day = Day(one_gpu(), table(*zip(*steps, strict=True)), margin, creation_price=price, interruption_price=0.0)
     best = least_cost(day, 1)
-    result = checked(day, time_limit=20)
+    result = checked(day, time_limit=200)
     if best is None:
         assert result.status is Status.INFEASIBLE
         assert result.plan is None
@@ -82,7 +82,7 @@ def test_one_service_on_two_gpus_costs_what_enumeration_says(rates, price, repli
     demand = one_model({"a": 1.0}, THROUGHPUTS, A30, count=2, replicas=replicas)
     day = Day(demand, table(tuple(rates)), creation_price=price, interruption_price=0.0)
     best = least_cost(day, 2)
-    result = checked(day, time_limit=20)
+    result = checked(day, time_limit=200)
     assert result.objective == pytest.approx(best)
     assert result.status is Status.OPTIMAL
 

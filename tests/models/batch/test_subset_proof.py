@@ -3,7 +3,6 @@
 import math
 import random
 import threading
-import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -170,17 +169,17 @@ def test_where_the_time_is_up_all_is_consistent(batch: Batch) -> None:
 
 
 def test_counting_assignments_ends_when_the_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = 0
+    told, control = 0, Control[Schedule](RunOptions(time_limit=0.5, deterministic=True))
 
     def slowly(self: Assignments, at_most: int) -> Iterator[list[int]]:
         nonlocal told
         while True:
-            time.sleep(0.01)
+            control.spend(0.01)
             told += 1
             yield [0] * 8
 
     monkeypatch.setattr(Assignments, "within", slowly)
-    prove_by_subsets(CpSearch(generate_batch(8, seed=1), Control[Schedule](RunOptions(time_limit=0.5, workers=1))))
+    prove_by_subsets(CpSearch(generate_batch(8, seed=1), control))
     assert 1 < told < 1000
 
 
