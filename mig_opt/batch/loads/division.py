@@ -112,7 +112,7 @@ def divide_exactly(
     effort: int = 1,
     expired: Callable[[], bool] = lambda: False,
 ) -> Division:
-    """Divide tasks as :func:`divide` does, but tell whether that is possible, as far as all sets are looked at.
+    """Divide tasks, at most 62, as :func:`divide` does, but tell whether that is possible, as far as all sets are seen.
 
     With more ``effort`` more of them are, by that factor; once ``expired``, no more.
 
