@@ -60,7 +60,8 @@ def divide(ticks: Sequence[int], room: Sequence[int], draw: random.Random) -> li
     """Return for each task which of some instances it is divided to, so that each has no more ticks than room for.
 
     The instances are filled one after the other, each as far as possible, with long tasks rather than short ones: the
-    more tasks are left for the last instances, the more sums these have. How long a task counts is random by a fifth.
+    more tasks are left for the last instances, the more sums these have. So those with most room come last. How long a
+    task counts is random by a fifth, and how much room by a tenth.
     Returned is None if too little is left for the last ones.
 
     Examples
@@ -69,15 +70,18 @@ def divide(ticks: Sequence[int], room: Sequence[int], draw: random.Random) -> li
     True
     """
     spare = sum(room) - sum(ticks)
+    order = sorted(range(len(room)), key=lambda at: room[at] * draw.uniform(*_ROOMS))
     left = sorted(range(len(ticks)), key=lambda task: -ticks[task] * draw.uniform(*_LENGTHS))
-    found = [len(room) - 1] * len(ticks)
-    for instance, whole in enumerate(room[:-1]):
+    found = [order[-1]] * len(ticks)
+    for number, instance in enumerate(order[:-1]):
+        whole = room[instance]
         if min(whole, spare) < 0:
             return None
-        if len(room) - instance <= _LAST_INSTANCES and len(left) <= _MAX_JOINED:
-            last = _Exactly(draw, _STEPS_OF_MANY).divide([ticks[task] for task in left], room[instance:]).instances
+        if len(room) - number <= _LAST_INSTANCES and len(left) <= _MAX_JOINED:
+            rest = [ticks[task] for task in left]
+            last = _Exactly(draw, _STEPS_OF_MANY).divide(rest, [room[at] for at in order[number:]]).instances
             for task, at in zip(left, last or (), strict=last is not None):
-                found[task] = instance + at
+                found[task] = order[number + at]
             return None if last is None else found
         first, most = _as_they_come([ticks[task] for task in left], whole)
         for task in left[:first]:
@@ -97,11 +101,6 @@ def divide(ticks: Sequence[int], room: Sequence[int], draw: random.Random) -> li
                 found[task], load = instance, load - ticks[task]
         left = others[::-1] + left[first + _MAX_MEMBERS :]
     return found if spare >= 0 else None
-
-
-def in_rising_order(room: Sequence[int], draw: random.Random) -> list[int]:
-    """Return instances about by their room: many tasks are left for the last ones, if these have the most of it."""
-    return sorted(range(len(room)), key=lambda at: room[at] * draw.uniform(*_ROOMS))
 
 
 def divide_exactly(
@@ -163,10 +162,9 @@ class _Exactly:
         """Divide tasks in random orders, a few times in all."""
         self._drawings_left -= 1
         for _ in range(_TRIES if self._drawings_left >= 0 else 0):
-            order = in_rising_order(room, self._draw)
-            found = divide(ticks, [room[at] for at in order], self._draw)
+            found = divide(ticks, room, self._draw)
             if found is not None:
-                return Division([order[at] for at in found])
+                return Division(found)
         return Division(None, complete=False)
 
 

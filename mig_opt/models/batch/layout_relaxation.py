@@ -33,7 +33,7 @@ import numpy.typing as npt
 from ortools.sat.python import cp_model
 
 from mig_opt.batch.integer_batch import IntegerBatch
-from mig_opt.batch.loads.division import Division, bits_of_division, divide, in_rising_order
+from mig_opt.batch.loads.division import Division, bits_of_division, divide
 from mig_opt.batch.loads.layout_divisions import LayoutLoads
 from mig_opt.batch.loads.layouts import LayoutTree
 from mig_opt.batch.loads.operation_orders import OperationOrders
@@ -396,12 +396,9 @@ class _Division:
             if len(group) > 1:
                 free = at_most - self.longest(parts | {group: np.zeros(len(group), np.int64)})
                 room = [int(free[self._cover[:, stack]].min()) for stack in group]
-                order = in_rising_order(room, draw)
-                room = [room[at] for at in order]
-                found = divide([ticks for _, ticks in members], room, draw)
-                if found is None:
+                own = divide([ticks for _, ticks in members], room, draw)
+                if own is None:
                     return None
-                own = [order[at] for at in found]
                 parts[group] = np.bincount(own, [ticks for _, ticks in members], len(group)).astype(np.int64)
             else:
                 own = [0] * len(members)
