@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from mig_opt.batch.journal import Event, EventKind, Journal
 from mig_opt.errors import DriverError, InputError, Problem, raise_any
@@ -64,6 +64,7 @@ class Progress:
     waits: str = ""
 
 
+@runtime_checkable
 class Engine(Protocol):
     """Starter of jobs on nodes: each carries out the part of its node, a journal in which nothing has happened.
 

@@ -24,7 +24,7 @@ from mig_opt.operations.execute.machines import ELSEWHERE, Machines, Observer, c
 from mig_opt.operations.execute.parts import cut
 from mig_opt.operations.execute.report import Execution
 from mig_opt.operations.rollout.layouts import addresses
-from mig_opt.rules import wrong_share
+from mig_opt.rules import wrong_share, wrong_type
 
 _IN_PARTS = (
     "is of parts (--split), each of which goes on where it is: start run.sh there again, or take it back there by "
@@ -98,7 +98,7 @@ def run_schedule(
         After Ctrl-C: tasks have been ended, instances stay; :func:`resume_schedule` goes on.
     """
     path = file_path(journal, "journal")
-    wrong = [] if replan is None else list(wrong_share("replan", replan))
+    wrong = [*_wrong_helpers(patience, observe, engine), *(() if replan is None else wrong_share("replan", replan))]
     if engine:
         raise_any(wrong)
         plan = plan_of_nodes(batch, schedule, commands, devices, user=user, engine=engine, replan=replan)
@@ -158,6 +158,7 @@ def resume_schedule(
     KeyboardInterrupt
         After Ctrl-C, as for :func:`run_schedule`.
     """
+    raise_any(_wrong_helpers(patience, observe, engine))
     with JournalFile(file_path(journal, "journal")) as file:
         if file.journal.ended and not ended:
             message = "this execution has come to its end; there is nothing to go on with"
@@ -198,8 +199,19 @@ def undo_schedule(
     DriverError
         If the driver does not answer.
     """
+    raise_any(_wrong_helpers(patience, observe, engine))
     with JournalFile(file_path(journal, "journal")) as file, _executor(file, engine, patience, observe) as executor:
         return executor.undo()
+
+
+def _wrong_helpers(patience: object, observe: object, engine: object) -> Iterator[Problem]:
+    """Yield a problem for each of what helps with an execution that is something else altogether."""
+    if not isinstance(patience, Patience | None):
+        yield wrong_type("patience", patience, "a Patience (or left out)")
+    if observe is not None and not callable(observe):
+        yield wrong_type("observe", observe, "a function of a Journal and an Event")
+    if not isinstance(engine, str | Engine | None):
+        yield wrong_type("engine", engine, "dask://HOST:PORT or slurm, or an Engine")
 
 
 def tasks_folder(journal: Path) -> Path:
