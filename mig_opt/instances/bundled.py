@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
+from mig_opt.batch.problems import repeated_names
 from mig_opt.errors import InputError, Problem, nearest, raise_any
 from mig_opt.files import KINDS
 from mig_opt.files.documents import parsed, read_text
@@ -289,6 +290,7 @@ class Library:
             of_day = entry.goal == "GPU-hours" or not entry.question.keys().isdisjoint(("times", "rates"))
             for key in ("room",) if entry.kind == "state" else ("times", "rates") if of_day else ():
                 read_value(_ASKED[key], entry.question.get(key), f"instances[{index}].question.{key}", findings)
+        findings.extend(repeated_names("instances", entries))
         findings.check()
         return MappingProxyType({entry["name"]: _info(entry) for entry in document["instances"]})
 
