@@ -10,6 +10,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from heapq import heappop, heappush
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from mig_opt.api.defragment.joined import KindsGoal, KindsPlan
@@ -19,9 +20,13 @@ from mig_opt.fleet.state import FleetState, HeldInstance, Migration, moved, prof
 from mig_opt.gpu.geometry import NumberedPlace, geometry_of
 from mig_opt.gpu.model import ProfileSet
 from mig_opt.method.control import Control, Limits
+from mig_opt.method.result import Status
+from mig_opt.models.fleet.defragmentation import TargetColumn, TargetProblem, choose_targets
 
 _MOST_WORK = 1_000_000
 """Most work of the search: migrations that are tried, times the GPUs of the fleet. A million takes some seconds."""
+_ARRANGED_SHARE = 0.2
+"""Share of the time in which it is found out whether any arrangement reaches the goal."""
 _MOST_BEGINNINGS, _MOST_PLANS = 12, 60
 """Ways to begin with migrations to other kinds of which plans are made at a time, and plans that are made in all."""
 
@@ -51,7 +56,7 @@ class CrossingSearch:
     """
 
     def __init__(self, state: FleetState, goal: KindsGoal) -> None:
-        self._state, self._goal = state, goal
+        self.state, self.goal = state, goal
         kinds = tuple(dict.fromkeys(map(state.kind, range(state.gpus))))
         self._kind_of = [kinds.index(state.kind(gpu)) for gpu in range(state.gpus)]
         used = {held.profile for held in state.instances} | {*goal.room}
@@ -62,11 +67,10 @@ class CrossingSearch:
         self._unit = math.lcm(*(geometry.unit for geometry in self._geometries))
         first = [self._kind_of.index(kind) for kind in range(len(kinds))]  # a GPU of each kind
         number = [{profile.name: at for at, profile in enumerate(own.profiles)} for own in self._geometries]
-        rooms = [
+        self._goals = [
             DefragmentationGoal(geometry, tuple(known.get(name) for name in goal.room), tuple(goal.room.values()))
             for geometry, known in zip(self._geometries, number, strict=True)
         ]
-        self._rooms = [rooms[kind] for kind in self._kind_of]
         jobs: dict[_Job, int] = {}
         contents: list[set[tuple[int, int]]] = [set() for _ in range(state.gpus)]
         for held in state.instances:
@@ -82,16 +86,65 @@ class CrossingSearch:
         self._alike = alike(self._labels)
         self._best: tuple[_Contents, _Path] | None = None
         self._best_cost = math.inf
-        stay = [frozenset(one for one in own if self._jobs[one[1]].stays) for own in self._start]
-        self._least = self._used(stay) if goal.free else sum(map(self._least_cost, range(state.gpus), stay))
+        self._stay = [frozenset(one for one in own if self._jobs[one[1]].stays) for own in self._start]
+        self._least = self._used(self._stay) if goal.free == "nodes" else 0
         self.complete = False
+
+    def refuted(self, limits: Limits) -> str:
+        """Return why no arrangement of the instances reaches the goal, if that is proven; else note what it costs.
+
+        In the program each instance, there or wanted, takes one of its profiles from what the layouts of the GPUs have.
+        """
+        before = list(accumulate((len(geometry.profiles) for geometry in self._geometries), initial=0))
+        nothing = (0,) * before[-1]
+        columns, sizes = list[TargetColumn](), list[int]()
+        for (kind, stay), gpus in alike(zip(self._kind_of, map(_mask, self._stay), strict=True)).items():
+            for own, cost in self._costs(kind, stay).items():
+                counts = nothing[: before[kind]] + own + nothing[before[kind + 1] :]
+                columns.append(TargetColumn(len(sizes), 0, counts, 0, 0, cost))
+            sizes.append(len(gpus))
+        for profiles, count in self._takers().items():
+            for kind, profile in enumerate(profiles):
+                if profile is not None:
+                    counts = tuple(-(at == before[kind] + profile) for at in range(before[-1]))
+                    columns.append(TargetColumn(len(sizes), 0, counts, 0, 0, 0))
+            sizes.append(count)
+        low = self.goal.fragmentation
+        most = None if low is None else math.floor((low + 1e-9) * self._unit * self.state.gpus)
+        problem = TargetProblem(tuple(sizes), nothing, most_cost=most)
+        found = choose_targets(columns, problem, limits, "cost", share=_ARRANGED_SHARE)
+        if self.goal.free != "nodes":
+            self._least = max(self._least, found.bound or 0)
+        what = "has that room" if self.goal.room else "has as little fragmentation"
+        reason = f"no arrangement of these instances on these GPUs {what}"
+        return reason if found.status is Status.INFEASIBLE else ""
+
+    def _costs(self, kind: int, stay: int) -> dict[tuple[int, ...], int]:
+        """Return the least cost of a GPU with some instances that stay, by the numbers of all of each profile."""
+        costs: dict[tuple[int, ...], int] = {}
+        for layout in layouts_of(self._geometries[kind].gpu, self._profiles):
+            if layout.mask & stay == stay:
+                cost = int(layout.mask > 0) if self.goal.free else self._gpu_cost(kind, layout.mask)
+                costs[layout.counts] = min(cost, costs.get(layout.counts, cost))
+        return costs
+
+    def _takers(self) -> Counter[tuple[int | None, ...]]:
+        """Return the instances, there or wanted, by the profiles that they may have on each kind of GPU."""
+        found = Counter[tuple[int | None, ...]]()
+        for kind, own in zip(self._kind_of, self._start, strict=True):
+            for job in (self._jobs[number] for _, number in own):
+                there = (None if job.stays and at != kind else profile for at, profile in enumerate(job.profiles))
+                found[tuple(there)] += 1
+        for number, count in enumerate(self.goal.room.values()):
+            found[tuple(goal.profiles[number] for goal in self._goals)] += count
+        return found
 
     def run(self, limits: Limits, known: MigrationPlan | None) -> None:
         """Search until nothing is better, or the limits of time or work are reached.
 
         With a plan that is ``known`` and reaches the goal, only those of less weight are looked for.
         """
-        most = self._goal.most_migrations
+        most = self.goal.most_migrations
         below = math.inf if known is None or not self._reaches(known) else known.weight
         weights = {job.weight for job in self._jobs}
         # Of ways to the same contents one of more weight counts only if it leaves more migrations.
@@ -122,10 +175,10 @@ class CrossingSearch:
 
     def _settles(self, contents: _Contents, path: _Path) -> bool:
         """Keep a plan, and what it leads to, if it is the best so far; return True if none can be better."""
-        goal, cost = self._goal, self._used(contents) if self._goal.free else self._cost(contents)
+        goal, cost = self.goal, self._used(contents) if self.goal.free else self._cost(contents)
         if goal.room or goal.fragmentation is not None:
             most = (goal.fragmentation or 0.0) + 1e-9
-            enough = self._room_in(contents) is not None if goal.room else cost <= most * self._unit * self._state.gpus
+            enough = self._room_in(contents) is not None if goal.room else cost <= most * self._unit * self.state.gpus
             self._best = (contents, path) if enough else None
             return enough
         if cost < self._best_cost:
@@ -134,32 +187,32 @@ class CrossingSearch:
 
     def _reaches(self, known: MigrationPlan) -> bool:
         """Return True if no plan can be better than one that is known, but for the weight of its migrations."""
-        goal = self._goal
+        goal = self.goal
         if goal.room or goal.fragmentation is not None:
             return True
         if goal.free:
-            units = len(set(self._state.nodes)) if goal.free == "nodes" else self._state.gpus
+            units = len(set(self.state.nodes)) if goal.free == "nodes" else self.state.gpus
             return units - len(known.free) <= self._least
         return known.fragmentation <= self.bound + 1e-9
 
     @property
     def bound(self) -> float:
         """Least mean fragmentation, or number of GPUs or nodes in use, that is known for every plan."""
-        return self._least if self._goal.free else self._least / self._unit / self._state.gpus
+        return self._least if self.goal.free else self._least / self._unit / self.state.gpus
 
     @property
     def migrations(self) -> list[Migration] | None:
         """The best plan that was found."""
         if self._best is None:
             return None
-        there = {(held.gpu, held.profile, held.start): held for held in self._state.instances}
+        there = {(held.gpu, held.profile, held.start): held for held in self.state.instances}
         found = []
         for (gpu, place), (to_gpu, to_place) in self._best[1]:
             old = self._geometries[self._kind_of[gpu]].placements[place]
             new = self._geometries[self._kind_of[to_gpu]].placements[to_place]
             held = there.pop((gpu, old.profile.name, old.start))
             found.append(_migration(held, to_gpu, new.profile.name, new.start))
-            there[to_gpu, new.profile.name, new.start] = moved(self._state, held, found[-1])
+            there[to_gpu, new.profile.name, new.start] = moved(self.state, held, found[-1])
         return found
 
     @property
@@ -192,24 +245,19 @@ class CrossingSearch:
         return tuple(frozenset(Counter(contents[gpu] for gpu in gpus).items()) for gpus in self._alike.values())
 
     def _cost(self, contents: _Contents) -> int:
-        return sum(self._gpu_cost(gpu, _mask(own)) for gpu, own in enumerate(contents))
+        return sum(self._gpu_cost(kind, _mask(own)) for kind, own in zip(self._kind_of, contents, strict=True))
 
-    def _gpu_cost(self, gpu: int, mask: int) -> int:
-        geometry = self._geometries[self._kind_of[gpu]]
+    def _gpu_cost(self, kind: int, mask: int) -> int:
+        geometry = self._geometries[kind]
         return geometry.usage(mask).cost * (self._unit // geometry.unit)
-
-    def _least_cost(self, gpu: int, stay: _Content) -> int:
-        geometry, mask = self._geometries[self._kind_of[gpu]], _mask(stay)
-        layouts = layouts_of(geometry.gpu, self._profiles)
-        return min(self._gpu_cost(gpu, one.mask) for one in layouts if one.mask & mask == mask)
 
     def _used(self, contents: Sequence[_Content]) -> int:
         used = [gpu for gpu, own in enumerate(contents) if own]
-        return len({self._state.nodes[gpu] for gpu in used}) if self._goal.free == "nodes" else len(used)
+        return len({self.state.nodes[gpu] for gpu in used}) if self.goal.free == "nodes" else len(used)
 
     def _room_in(self, contents: _Contents) -> list[tuple[int, str, int]] | None:
         """Return places of the wanted instances, where all fit at once; None if they do not."""
-        return room_places(self._rooms, list(map(_mask, contents)))
+        return room_places([self._goals[kind] for kind in self._kind_of], list(map(_mask, contents)))
 
 
 def _mask(content: _Content) -> int:
@@ -233,8 +281,7 @@ def may_cross(state: FleetState, gpus: Sequence[int]) -> bool:
 
 
 def with_crossings(
-    state: FleetState,
-    goal: KindsGoal,
+    search: CrossingSearch,
     control: Control[MigrationPlan],
     offer: Callable[[Sequence[Migration], Sequence[tuple[int, str, int]]], object],
     apart: Callable[[Sequence[Migration]], object],
@@ -243,12 +290,11 @@ def with_crossings(
 
     ``offer`` gives the control a plan, and ``apart`` one that begins with some migrations and goes on kind by kind.
     """
-    search = CrossingSearch(state, goal)
     search.run(control, control.plan)
     if search.migrations is not None:
         offer(search.migrations, search.room)
     if not search.complete:
-        _begin(state, goal, control, apart)
+        _begin(search.state, search.goal, control, apart)
     none = search.complete and control.plan is None
     reason = "no arrangement of these instances reaches the goal, and can be reached by migrations" if none else ""
     return KindsPlan((), search.complete, reason, search.bound)

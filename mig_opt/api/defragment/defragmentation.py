@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, Literal, Unpack
 
-from mig_opt.api.defragment.crossing import may_cross, with_crossings
+from mig_opt.api.defragment.crossing import CrossingSearch, may_cross, with_crossings
 from mig_opt.api.defragment.joined import KindsGoal, KindsPlan, joined_migrations, planned_apart
 from mig_opt.api.defragment.plans import Planner
 from mig_opt.api.defragment.problem import DefragmentationGoal, FleetMasks
@@ -201,19 +201,15 @@ def _of_kinds(
         return defragment(part, names, **one, **control.inner()).uninterrupted()
 
     def offer(migrations: Sequence[Migration], places: Sequence[tuple[int, str, int]]) -> None:
-        alike, weight = limits["within_gpus"], 0  # then weights do not count
-        weights = {(held.gpu, held.profile, held.start): 1 if alike else held.weight for held in state.instances}
-        for step in migrations:
-            own = weights.pop((step.gpu, step.profile, step.start))
-            weights[step.to_gpu, step.new_profile, step.to_start] = own
-            weight += own
+        weight = len(migrations) if limits["within_gpus"] else _weight(state, migrations)
         mean = _fragmentation(state.after(migrations))
         plan = _plan(state, migrations, places, mean, weight, free=free, per_owner=limits["per_owner"])
         control.report_plan(plan)
 
     def apart(begin: Sequence[Migration] = ()) -> KindsPlan:
         """Plan each kind apart after some migrations."""
-        plans = planned_apart([part for part, _ in state.after(begin).parts()], goal.after(len(begin)), plan_part)
+        parts = [part for part, _ in state.after(begin).parts()]
+        plans = planned_apart(parts, goal.after(len(begin)), plan_part, lambda: control.expired)
         if plans.results:
             pairs = list(zip(plans.results, gpus, strict=True))
             places = [(own[gpu], profile, start) for each, own in pairs for gpu, profile, start in each.room]
@@ -222,12 +218,17 @@ def _of_kinds(
 
     def work() -> None:
         nonlocal found
+        search = CrossingSearch(state, goal)
+        weighed = any(held.weight > 1 for held in state.instances)
+        if (crosses or weighed) and (reason := search.refuted(control)):
+            control.report_infeasible(reason)
+            return
         found = apart()
         # On the only GPU of a kind plans count migrations, whatever their weights: that is never more than these.
         counted = sum(result.objective or 0 for result in found.results)
         uncounted = control.plan is not None and bool(found.results) and control.plan.weight != counted
         if crosses or uncounted:
-            searched = with_crossings(state, goal, control, offer, apart)
+            searched = with_crossings(search, control, offer, apart)
             found = searched if crosses or searched.exact else dataclasses.replace(found, exact=False)
         if found.infeasible:
             control.report_infeasible(found.infeasible)
@@ -304,6 +305,15 @@ def _plan(
     return MigrationPlan(
         tuple(migrations), room=tuple(room), rounds=rounds, free=after, fragmentation=fragmentation, weight=weight
     )
+
+
+def _weight(state: FleetState, migrations: Sequence[Migration]) -> int:
+    weights, total = {(held.gpu, held.profile, held.start): held.weight for held in state.instances}, 0
+    for step in migrations:
+        own = weights.pop((step.gpu, step.profile, step.start))
+        weights[step.to_gpu, step.new_profile, step.to_start] = own
+        total += own
+    return total
 
 
 def _fragmentation(state: FleetState) -> float:

@@ -62,13 +62,16 @@ class KindsGoal:
         return -float(len(result.free)) if self.free else result.plan.fragmentation * result.state.gpus / self.gpus
 
 
-def planned_apart(parts: Sequence[FleetState], goal: KindsGoal, plan: Plan) -> KindsPlan:
+def planned_apart(
+    parts: Sequence[FleetState], goal: KindsGoal, plan: Plan, expired: Callable[[], bool] = lambda: False
+) -> KindsPlan:
     """Return the best plans of the parts of a state, each of one kind of GPU.
 
     ``plan`` takes a state and the keywords ``room`` and ``most_migrations``; without room it plans for the least cost.
+    Once the time has ``expired`` no more ways to share the goal are planned.
     """
     if goal.room:
-        return _with_room(parts, goal, plan)
+        return _with_room(parts, goal, plan, expired)
     limit = goal.most_migrations
     whole = [plan(part, most_migrations=limit) for part in parts]
     if any(result.plan is None for result in whole):
@@ -83,7 +86,8 @@ def planned_apart(parts: Sequence[FleetState], goal: KindsGoal, plan: Plan) -> K
     # The best plans of each kind with 0, 1, ... migrations, up to those of the best one.
     choices = []
     for part, result in zip(parts, whole, strict=True):
-        fewer = (plan(part, most_migrations=number) for number in range(min(_moves([result]), _MOST_PARTS)))
+        numbers = itertools.takewhile(lambda _: not expired(), range(min(_moves([result]), _MOST_PARTS)))
+        fewer = (plan(part, most_migrations=number) for number in numbers)
         choices.append([*(found for found in fewer if found.plan is not None), result])
     best: tuple[tuple[float, ...], tuple[DefragmentationResult, ...]] | None = None
     for chosen in itertools.islice(itertools.product(*choices), _MOST_CHOICES):
@@ -95,7 +99,7 @@ def planned_apart(parts: Sequence[FleetState], goal: KindsGoal, plan: Plan) -> K
         rank = (weight, cost) if goal.fragmentation is not None else (cost, weight)
         if best is None or rank < best[0]:
             best = rank, chosen
-    tried = all(_moves([result]) < _MOST_PARTS for result in whole) and math.prod(map(len, choices)) <= _MOST_CHOICES
+    tried = all(len(own) > _moves(own[-1:]) for own in choices) and math.prod(map(len, choices)) <= _MOST_CHOICES
     plain = all(held.weight == 1 for part in parts for held in part.instances)
     exact &= tried and (plain or goal.fragmentation is None)
     exact &= all(result.status is Status.OPTIMAL for own in choices for result in own)
@@ -109,7 +113,7 @@ def _moves(results: Sequence[DefragmentationResult]) -> int:
     return sum(len(result.migrations or ()) for result in results)
 
 
-def _with_room(parts: Sequence[FleetState], goal: KindsGoal, plan: Plan) -> KindsPlan:
+def _with_room(parts: Sequence[FleetState], goal: KindsGoal, plan: Plan, expired: Callable[[], bool]) -> KindsPlan:
     """Return plans with which there is room for all instances, shared among the kinds in the best way."""
     offers: list[list[tuple[Counter[str], DefragmentationResult | None]]] = []
     exact, tried, limit = True, True, goal.most_migrations
@@ -123,11 +127,14 @@ def _with_room(parts: Sequence[FleetState], goal: KindsGoal, plan: Plan) -> Kind
             if not share:
                 own.append((share, None))
                 continue
+            if expired():
+                tried = False
+                continue
             results = [plan(part, room=share, most_migrations=limit)]
             if weighed:  # fewer migrations may weigh more, and leave enough for the other kinds
-                numbers = range(min(_moves(results), _MOST_PARTS))
-                tried &= _moves(results) <= _MOST_PARTS
+                numbers = itertools.takewhile(lambda _: not expired(), range(min(_moves(results), _MOST_PARTS)))
                 results += [plan(part, room=share, most_migrations=number) for number in numbers]
+                tried &= len(results) > _moves(results[:1])
             own += [(share, result) for result in results if result.plan is not None]
             exact &= all(result.status in (Status.OPTIMAL, Status.INFEASIBLE) for result in results)
         offers.append(own)

@@ -181,6 +181,7 @@ def test_a_large_fleet_has_a_plan_without_proof(goal: Mapping[str, Any], monkeyp
     assert validate_migrations(state, result.migrations or (), room=result.room).valid
     if "room" in goal:
         assert apart.plan is None
+        assert defragment(state, ["7g.40gb"] * 7).reason.endswith("on these GPUs has that room")
     else:
         assert len(result.free) >= len(apart.free)
         assert (result.fragmentation or 0.0) <= (apart.fragmentation or 0.0) + 1e-9 or "free" in goal
