@@ -12,8 +12,9 @@ from __future__ import annotations
 import logging
 import math
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from mig_opt.method.control import Limits, interruptibly
@@ -122,6 +123,12 @@ class ProgramRun:
     stop: threading.Event  # set when the run has to end early
     on_solution: Callable[[Values], None]  # to be called with better solutions, from any thread
     on_bound: Callable[[float], None]  # to be called with better bounds, from any thread
+    begun: float = field(default_factory=time.monotonic)  # second at which the limit of time began
+
+    @property
+    def left(self) -> float | None:
+        """Seconds that are left once the solver has the program, which takes some."""
+        return None if self.seconds is None else max(self.begun + self.seconds - time.monotonic(), 0.01)
 
 
 class Backend(Protocol):

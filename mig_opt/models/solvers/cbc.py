@@ -74,8 +74,9 @@ class _Execution:
         if run.start is not None:
             start.write_text(_listed(run.start, self._names), encoding="ascii")
             options += ["-mips", str(start)]
-        if run.seconds is not None:
-            options += ["-sec", f"{run.seconds:.3f}", "-timeMode", "elapsed"]
+        self._seconds = run.left
+        if self._seconds is not None:
+            options += ["-sec", f"{self._seconds:.3f}", "-timeMode", "elapsed"]
         if run.nodes is not None:
             options += ["-maxNodes", str(run.nodes)]
         for option in ("primalT", "dualT", "integerT", "increment"):
@@ -125,12 +126,12 @@ class _Execution:
             over.set()
             watchdog.join()
             process.stdout.close()
-        self._limited |= self._run.seconds is not None and time.monotonic() - began >= self._run.seconds
+        self._limited |= self._seconds is not None and time.monotonic() - began >= self._seconds
         return process.returncode
 
     def _watch(self, process: subprocess.Popen[str], over: threading.Event, began: float) -> None:
         """Tell CBC to end when it has to; kill it if it does not listen."""
-        deadline = math.inf if self._run.seconds is None else began + self._run.seconds + _GRACE_SECONDS
+        deadline = math.inf if self._seconds is None else began + self._seconds + _GRACE_SECONDS
         while not self._run.stop.wait(0.02) and time.monotonic() < deadline:
             if over.is_set():
                 return

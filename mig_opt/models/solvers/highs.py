@@ -50,7 +50,6 @@ class Highs:
             msg=False,
             gapRel=0.0,
             gapAbs=0.0,
-            timeLimit=run.seconds,
             **({} if run.nodes is None else {"mip_max_nodes": run.nodes}),
             random_seed=run.seed,
             mip_feasibility_tolerance=self.tolerance,
@@ -63,6 +62,8 @@ class Highs:
         solver.createAndConfigureSolver(run.program)
         solver.buildSolverModel(run.program)
         model = run.program.solverModel
+        if run.left is not None:
+            model.setOptionValue("time_limit", run.left)
         names = [variable.name for variable in run.program.variables()]
         if run.start is not None:
             solution = highspy.HighsSolution()

@@ -1,10 +1,12 @@
 """Every way in which a run of a solver of mixed-integer programs can end, for each of them, and runs of CP-SAT."""
 
+import dataclasses
 import math
 import os
 import signal
 import tempfile
 import threading
+import time
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -113,6 +115,8 @@ def test_the_time_is_up_without_a_solution(backend: Backend) -> None:
     assert outcome.status is Status.NO_SOLUTION
     assert (outcome.objective, outcome.values, seen) == (None, None, [])
     assert outcome.bound <= 1
+    late = dataclasses.replace(job(market_split(), threading.Event()), seconds=1e6, begun=time.monotonic() - 1e6)
+    assert backend.run(late).status is Status.NO_SOLUTION, "building counts"
 
 
 def test_no_time_at_all(backend: Backend) -> None:
