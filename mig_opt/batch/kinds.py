@@ -9,6 +9,7 @@ from mig_opt.errors import InputError, Problem, raise_any
 from mig_opt.gpu.catalogue import KnownName, known_gpu, with_mig
 from mig_opt.gpu.model import WITHOUT_MIG, GpuModel, OperationCosts, Profile, ProfileSet
 from mig_opt.gpu.pools import Pool
+from mig_opt.rules import ReadOnlyDict
 
 
 def kind_name(name: str) -> str:
@@ -36,7 +37,7 @@ def kinds_of(gpu: GpuModel | None, gpus: int, pools: Sequence[Pool | None]) -> M
     return found
 
 
-def named_tables(path: str, tables: Mapping[Any, Any]) -> dict[Any, Any]:
+def named_tables(path: str, tables: Mapping[Any, Any]) -> ReadOnlyDict[Any, Any]:
     """Return what is given by kind of GPU with the names that the catalogue has; refuse unknown and repeated ones."""
     own: dict[Any, Any] = {}
     problems = []
@@ -48,7 +49,7 @@ def named_tables(path: str, tables: Mapping[Any, Any]) -> dict[Any, Any]:
             problems.append(Problem(f"{path}.{kind}", f"{found.name} has its {path} already; keep one of the two"))
         own[found.name if found else kind] = table
     raise_any(problems)
-    return own
+    return ReadOnlyDict(own)
 
 
 def times_on(times: Mapping[Any, Any], gpu: GpuModel) -> Mapping[int, float]:
@@ -58,7 +59,7 @@ def times_on(times: Mapping[Any, Any], gpu: GpuModel) -> Mapping[int, float]:
     """
     if next(iter(times)).__class__ is str:
         times = times.get(gpu.name) or times.get(with_mig(gpu).name) or {}
-    return {size: times[size] for size in gpu.sizes if size in times} if not gpu.mig else times
+    return times if gpu.mig else ReadOnlyDict((size, times[size]) for size in gpu.sizes if size in times)
 
 
 def seconds_on(times: Mapping[Any, Any], profile: Profile) -> float | None:

@@ -140,7 +140,7 @@ class Job:
         With MIG off its times are those of the whole GPU with MIG on, unless there are own ones, and any profile is the
         whole.
         """
-        if gpu.mig and not self.by_kind and self.profile.__class__ is not dict:
+        if gpu.mig and not self.by_kind and not isinstance(self.profile, dict):
             return self
         times = times_on(self.times, gpu)
         declared = self.declared and times_on(self.declared, gpu)
@@ -149,7 +149,7 @@ class Job:
 
     def asked(self, gpu: str) -> str | None:
         """Return the profile that it asks for on a kind of GPU, by the name of the kind; None if it asks for none."""
-        found: str | None = self.profile.get(gpu) if self.profile.__class__ is dict else self.profile
+        found: str | None = self.profile.get(gpu) if isinstance(self.profile, dict) else self.profile
         return found
 
     def seconds(self, profile: Profile) -> float | None:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from numbers import Integral, Real
 from operator import attrgetter
-from typing import Annotated, Any, NamedTuple, TypeGuard, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, NamedTuple, NoReturn, TypeGuard, TypeVar, Union, get_args, get_origin
 from typing import get_type_hints as _type_hints
 
 from mig_opt.errors import InputError, Problem, nearest, problems_of, raise_any
@@ -35,6 +35,8 @@ from mig_opt.rules.vocabulary import (
 )
 
 _Entry = TypeVar("_Entry")
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 
 MOST_SEEDS = 1_000_000  # batches or traces of one kind in a study; more is taken for a slip of the pen
 
@@ -160,7 +162,7 @@ def checked_value(hint: Any, value: Any, path: str, problems: list[Problem]) -> 
 def check_values(instance: Any) -> None:
     """Check an object of a dataclass that is being made: each value by its annotation, then all of them together.
 
-    Lists become tuples, and mappings by size are put in the order of the sizes.
+    Lists become tuples, and mappings such that cannot be changed, those by size in the order of the sizes.
 
     Raises
     ------
@@ -181,6 +183,20 @@ def check_values(instance: Any) -> None:
         problems += together(instance)
     if problems:
         raise InputError(problems)
+
+
+class ReadOnlyDict(dict[_Key, _Value]):
+    """A dict that cannot be changed: what an object has checked stays as it was."""
+
+    __slots__ = ()
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError("this mapping cannot be changed; make an object with another one")
+
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (dict(self),)
 
 
 class Checked:
@@ -352,10 +368,10 @@ def _mapping_check(hint: Any) -> _Check | None:
                     problems += (wrong_type(f"{path}.{key}", key, "a whole number of compute slices") for key in odd)
                     return None
                 values = {int(key): value for key, value in values.items()}
-            values = dict(values if list(values) == sorted(values) else sorted(values.items()))
+            values = values if list(values) == sorted(values) else dict(sorted(values.items()))
         for value in values.values():  # tasks are made by the thousand: faster than any(map(wrong, ...))
             if each and (not wrong or value.__class__ is not float or wrong(value)):
-                return {key: each(value, f"{path}.{key}", problems) for key, value in values.items()}
-        return values
+                return ReadOnlyDict({key: each(value, f"{path}.{key}", problems) for key, value in values.items()})
+        return values if values.__class__ is ReadOnlyDict else ReadOnlyDict(values)
 
     return check

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mig_opt.errors import Problem, nearest, problems_of
-from mig_opt.rules import check_values, entries_of, is_listed
+from mig_opt.rules import ReadOnlyDict, check_values, entries_of, is_listed
 from mig_opt.rules.vocabulary import Number, OfType, Seconds
 from mig_opt.serving.rates import RateTable
 
@@ -87,8 +87,8 @@ class Arrivals:
         with contextlib.suppress(ValueError):  # reported below
             object.__setattr__(self, "kind", ArrivalKind(self.kind))
         if isinstance(self.recorded, Mapping):
-            own = {name: tuple(times) if is_listed(times) else times for name, times in self.recorded.items()}
-            object.__setattr__(self, "recorded", own)
+            pairs = ((name, tuple(times) if is_listed(times) else times) for name, times in self.recorded.items())
+            object.__setattr__(self, "recorded", ReadOnlyDict(pairs))
         check_values(self)
 
     def _problems(self) -> Iterator[Problem]:
