@@ -100,8 +100,11 @@ def instance_document(info: InstanceInfo) -> Mapping[str, Any]:
     document["class"] = document.pop("difficulty")
     document |= {key: value and value["value"] for key, value in found.items()}
     document |= {f"{key}_finding": value for key, value in found.items()}
-    records = {"best_known": info.best_known, "fewest_gpus": info.fewest_gpus}
-    return document | {key: value and dataclasses.asdict(value) for key, value in records.items()} | {"gap": info.gap}
+    bound, recorded = {"lower_bound": found["lower_bound"]}, bool(info.best or info.lower_bound)
+    of_kind = {"best_known": ("makespan", info.kind == "batch"), "fewest_gpus": ("gpus", info.goal == "gpus")}
+    for key, (figure, asked) in of_kind.items():
+        document[key] = {"status": info.status, figure: found["best"], **bound} if asked and recorded else None
+    return document | {"gap": info.gap}
 
 
 def _shown(info: InstanceInfo, finding: Finding | None) -> str:

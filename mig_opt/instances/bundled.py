@@ -95,41 +95,6 @@ class Finding:
     seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BestKnown:
-    """The best makespan and the best lower bound on record.
-
-    Attributes
-    ----------
-    status : Status
-        ``OPTIMAL`` if the two values meet, ``FEASIBLE`` if there is a makespan without such a proof, ``NO_SOLUTION`` if
-        there is only a bound.
-    makespan, lower_bound : Finding or None
-        The values; None where there is none.
-    """
-
-    status: Status
-    makespan: Finding | None
-    lower_bound: Finding | None
-
-
-@dataclass(frozen=True, slots=True)
-class FewestGpus:
-    """The fewest GPUs and the best lower bound on record.
-
-    Attributes
-    ----------
-    status : Status
-        ``OPTIMAL`` if the two values meet, ``FEASIBLE`` if they do not, ``NO_SOLUTION`` if there is only a bound.
-    gpus, lower_bound : Finding or None
-        The values; None where there is none.
-    """
-
-    status: Status
-    gpus: Finding | None
-    lower_bound: Finding | None
-
-
 @dataclass(frozen=True)
 class InstanceInfo:
     """Facts about a bundled instance.
@@ -231,18 +196,6 @@ class InstanceInfo:
     def status(self) -> Status:
         """``OPTIMAL`` if the two values meet, ``NO_SOLUTION`` if there is no plan."""
         return Status.OPTIMAL if self.solved else Status.NO_SOLUTION if self.best is None else Status.FEASIBLE
-
-    @property
-    def best_known(self) -> BestKnown | None:
-        """Best makespan and lower bound of a batch so far; None if nobody has recorded any."""
-        recorded = self.kind == "batch" and (self.best or self.lower_bound)
-        return BestKnown(self.status, self.best, self.lower_bound) if recorded else None
-
-    @property
-    def fewest_gpus(self) -> FewestGpus | None:
-        """Fewest GPUs and lower bound of a demand so far; None if nobody has recorded any."""
-        recorded = self.goal == "gpus" and (self.best or self.lower_bound)
-        return FewestGpus(self.status, self.best, self.lower_bound) if recorded else None
 
     def computed_seal(self) -> str:
         """Return the digest that follows from the other attributes."""

@@ -208,8 +208,8 @@ def _on_record(run: StudyRun) -> float | None:
     name = run.source.get("instance")
     if name is None or run.cell != name:
         return None
-    best = instance_info(name).best_known
-    return best.makespan.value if best is not None and best.makespan is not None else None
+    best = instance_info(name).best
+    return None if best is None else best.value
 
 
 _LARGEST_SEED = 2**31 - 1

@@ -85,9 +85,9 @@ def _on_record(batches: dict[str, Batch], arguments: Sequence[str]) -> dict[str,
     found = {}
     for name, batch in batches.items():
         if name in arguments and name in instance_names(drawn=True) and batch == load(name):
-            best = instance_info(name).best_known
-            if best is not None and best.makespan is not None:
-                found[name] = best.makespan.value
+            best = instance_info(name).best
+            if best is not None:
+                found[name] = best.value
     return found
 
 
