@@ -14,7 +14,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from mig_opt.api.defragment.joined import KindsGoal, KindsPlan
-from mig_opt.api.defragment.problem import DefragmentationGoal, Relocation, alike, layouts_of, room_places
+from mig_opt.api.defragment.problem import DefragmentationGoal, Relocation, alike, least_costs, room_places
 from mig_opt.fleet.migration_plan import MigrationPlan
 from mig_opt.fleet.state import FleetState, HeldInstance, Migration, moved, profile_on
 from mig_opt.gpu.geometry import NumberedPlace, geometry_of
@@ -90,6 +90,11 @@ class CrossingSearch:
         self._least = self._used(self._stay) if goal.free == "nodes" else 0
         self.complete = False
 
+    @property
+    def crosses(self) -> bool:
+        """True if a job may move to another kind."""
+        return any(not job.stays and sum(profile is not None for profile in job.profiles) > 1 for job in self._jobs)
+
     def refuted(self, limits: Limits) -> str:
         """Return why no arrangement of the instances reaches the goal, if that is proven; else note what it costs.
 
@@ -99,7 +104,9 @@ class CrossingSearch:
         nothing = (0,) * before[-1]
         columns, sizes = list[TargetColumn](), list[int]()
         for (kind, stay), gpus in alike(zip(self._kind_of, map(_mask, self._stay), strict=True)).items():
-            for own, cost in self._costs(kind, stay).items():
+            geometry = self._geometries[kind]
+            for own, units in least_costs(geometry.gpu, self._profiles, stay).items():
+                cost = int(any(own)) if self.goal.free else units * (self._unit // geometry.unit)
                 counts = nothing[: before[kind]] + own + nothing[before[kind + 1] :]
                 columns.append(TargetColumn(len(sizes), 0, counts, 0, 0, cost))
             sizes.append(len(gpus))
@@ -116,17 +123,8 @@ class CrossingSearch:
         if self.goal.free != "nodes":
             self._least = max(self._least, found.bound or 0)
         what = "has that room" if self.goal.room else "has as little fragmentation"
-        reason = f"no arrangement of these instances on these GPUs {what}"
-        return reason if found.status is Status.INFEASIBLE else ""
-
-    def _costs(self, kind: int, stay: int) -> dict[tuple[int, ...], int]:
-        """Return the least cost of a GPU with some instances that stay, by the numbers of all of each profile."""
-        costs: dict[tuple[int, ...], int] = {}
-        for layout in layouts_of(self._geometries[kind].gpu, self._profiles):
-            if layout.mask & stay == stay:
-                cost = int(layout.mask > 0) if self.goal.free else self._gpu_cost(kind, layout.mask)
-                costs[layout.counts] = min(cost, costs.get(layout.counts, cost))
-        return costs
+        none = found.status is Status.INFEASIBLE
+        return f"no arrangement of these instances on these GPUs {what}" if none else ""
 
     def _takers(self) -> Counter[tuple[int | None, ...]]:
         """Return the instances, there or wanted, by the profiles that they may have on each kind of GPU."""
@@ -245,11 +243,8 @@ class CrossingSearch:
         return tuple(frozenset(Counter(contents[gpu] for gpu in gpus).items()) for gpus in self._alike.values())
 
     def _cost(self, contents: _Contents) -> int:
-        return sum(self._gpu_cost(kind, _mask(own)) for kind, own in zip(self._kind_of, contents, strict=True))
-
-    def _gpu_cost(self, kind: int, mask: int) -> int:
-        geometry = self._geometries[kind]
-        return geometry.usage(mask).cost * (self._unit // geometry.unit)
+        there = ((self._geometries[kind], own) for kind, own in zip(self._kind_of, contents, strict=True))
+        return sum(geometry.usage(_mask(own)).cost * (self._unit // geometry.unit) for geometry, own in there)
 
     def _used(self, contents: Sequence[_Content]) -> int:
         used = [gpu for gpu, own in enumerate(contents) if own]
@@ -267,17 +262,6 @@ def _mask(content: _Content) -> int:
 def _migration(held: HeldInstance, gpu: int, profile: str, start: int) -> Migration:
     new = "" if profile == held.profile else profile
     return Migration(held.gpu, held.profile, held.start, gpu, start, held.name, held.owner, new)
-
-
-def may_cross(state: FleetState, gpus: Sequence[int]) -> bool:
-    """Return True if a job may move to another kind, given a GPU of each."""
-    return any(
-        profile_on(state, held, gpu) is not None
-        for held in state.instances
-        if held.elsewhere and not state.stays(held)
-        for gpu in gpus
-        if state.kind(gpu) != state.kind(held.gpu)
-    )
 
 
 def with_crossings(

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, Literal, Unpack
 
-from mig_opt.api.defragment.crossing import CrossingSearch, may_cross, with_crossings
+from mig_opt.api.defragment.crossing import CrossingSearch, with_crossings
 from mig_opt.api.defragment.joined import KindsGoal, KindsPlan, joined_migrations, planned_apart
 from mig_opt.api.defragment.plans import Planner
-from mig_opt.api.defragment.problem import DefragmentationGoal, FleetMasks
+from mig_opt.api.defragment.problem import DefragmentationGoal, FleetMasks, moved_weight
 from mig_opt.api.defragment.rounds import rounds_of
 from mig_opt.errors import InputError, Problem, problems_of, raise_any
 from mig_opt.fleet.migration_plan import DefragmentationResult, MigrationPlan
@@ -185,31 +185,33 @@ def _of_kinds(
     gpus = [own for _, own in state.parts()]
     units = len(set(state.nodes)) if free == "nodes" else state.gpus
     least = not room and limits["fragmentation"] is None
-    goal = KindsGoal(room, limits["fragmentation"], free, limits["most_migrations"], state.gpus)
     control = Control[MigrationPlan](
         settings, judge=lambda plan: (units - len(plan.free) if free else plan.fragmentation * least, plan.weight)
     )
+    most = limits["most_migrations"]
+    goal = KindsGoal(room, limits["fragmentation"], free, most, state.gpus, lambda: control.expired)
     found = KindsPlan((), exact=False)
-    crosses = not limits["within_gpus"] and may_cross(state, [own[0] for own in gpus])
-    same = {key: limits[key] for key in ("within_gpus", "per_owner")}
+    search = CrossingSearch(state, goal)
+    crosses = not limits["within_gpus"] and search.crosses
 
     def plan_part(
         part: FleetState, room: Counter[str] | None = None, most_migrations: int | None = None
     ) -> DefragmentationResult:
         names = list(room.elements()) if room else None
-        one = {**same, "most_migrations": most_migrations, "free": None if names else free}
+        one = {**limits, "fragmentation": None, "most_migrations": most_migrations, "free": None if names else free}
         return defragment(part, names, **one, **control.inner()).uninterrupted()
 
     def offer(migrations: Sequence[Migration], places: Sequence[tuple[int, str, int]]) -> None:
-        weight = len(migrations) if limits["within_gpus"] else _weight(state, migrations)
+        weights = {(held.gpu, held.profile, held.start): held.weight for held in state.instances}
+        steps = (((s.gpu, s.profile, s.start), (s.to_gpu, s.new_profile, s.to_start)) for s in migrations)
+        weight = len(migrations) if limits["within_gpus"] else moved_weight(weights, steps)
         mean = _fragmentation(state.after(migrations))
         plan = _plan(state, migrations, places, mean, weight, free=free, per_owner=limits["per_owner"])
         control.report_plan(plan)
 
     def apart(begin: Sequence[Migration] = ()) -> KindsPlan:
         """Plan each kind apart after some migrations."""
-        parts = [part for part, _ in state.after(begin).parts()]
-        plans = planned_apart(parts, goal.after(len(begin)), plan_part, lambda: control.expired)
+        plans = planned_apart([part for part, _ in state.after(begin).parts()], goal.after(len(begin)), plan_part)
         if plans.results:
             pairs = list(zip(plans.results, gpus, strict=True))
             places = [(own[gpu], profile, start) for each, own in pairs for gpu, profile, start in each.room]
@@ -218,9 +220,7 @@ def _of_kinds(
 
     def work() -> None:
         nonlocal found
-        search = CrossingSearch(state, goal)
-        weighed = any(held.weight > 1 for held in state.instances)
-        if (crosses or weighed) and (reason := search.refuted(control)):
+        if (crosses or any(held.weight > 1 for held in state.instances)) and (reason := search.refuted(control)):
             control.report_infeasible(reason)
             return
         found = apart()
@@ -305,15 +305,6 @@ def _plan(
     return MigrationPlan(
         tuple(migrations), room=tuple(room), rounds=rounds, free=after, fragmentation=fragmentation, weight=weight
     )
-
-
-def _weight(state: FleetState, migrations: Sequence[Migration]) -> int:
-    weights, total = {(held.gpu, held.profile, held.start): held.weight for held in state.instances}, 0
-    for step in migrations:
-        own = weights.pop((step.gpu, step.profile, step.start))
-        weights[step.to_gpu, step.new_profile, step.to_start] = own
-        total += own
-    return total
 
 
 def _fragmentation(state: FleetState) -> float:

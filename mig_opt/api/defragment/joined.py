@@ -50,6 +50,7 @@ class KindsGoal:
     free: Literal["gpus", "nodes"] | None
     most_migrations: int | None
     gpus: int  # of all kinds
+    expired: Callable[[], bool] = lambda: False  # whether the time is over
 
     def after(self, begun: int) -> KindsGoal:
         """Return what is left of the goals after a number of migrations."""
@@ -62,16 +63,14 @@ class KindsGoal:
         return -float(len(result.free)) if self.free else result.plan.fragmentation * result.state.gpus / self.gpus
 
 
-def planned_apart(
-    parts: Sequence[FleetState], goal: KindsGoal, plan: Plan, expired: Callable[[], bool] = lambda: False
-) -> KindsPlan:
+def planned_apart(parts: Sequence[FleetState], goal: KindsGoal, plan: Plan) -> KindsPlan:
     """Return the best plans of the parts of a state, each of one kind of GPU.
 
     ``plan`` takes a state and the keywords ``room`` and ``most_migrations``; without room it plans for the least cost.
-    Once the time has ``expired`` no more ways to share the goal are planned.
+    Once the time has expired no more ways to share the goal are planned.
     """
     if goal.room:
-        return _with_room(parts, goal, plan, expired)
+        return _with_room(parts, goal, plan)
     limit = goal.most_migrations
     whole = [plan(part, most_migrations=limit) for part in parts]
     if any(result.plan is None for result in whole):
@@ -86,7 +85,7 @@ def planned_apart(
     # The best plans of each kind with 0, 1, ... migrations, up to those of the best one.
     choices = []
     for part, result in zip(parts, whole, strict=True):
-        numbers = itertools.takewhile(lambda _: not expired(), range(min(_moves([result]), _MOST_PARTS)))
+        numbers = itertools.takewhile(lambda _: not goal.expired(), range(min(_moves([result]), _MOST_PARTS)))
         fewer = (plan(part, most_migrations=number) for number in numbers)
         choices.append([*(found for found in fewer if found.plan is not None), result])
     best: tuple[tuple[float, ...], tuple[DefragmentationResult, ...]] | None = None
@@ -113,7 +112,7 @@ def _moves(results: Sequence[DefragmentationResult]) -> int:
     return sum(len(result.migrations or ()) for result in results)
 
 
-def _with_room(parts: Sequence[FleetState], goal: KindsGoal, plan: Plan, expired: Callable[[], bool]) -> KindsPlan:
+def _with_room(parts: Sequence[FleetState], goal: KindsGoal, plan: Plan) -> KindsPlan:
     """Return plans with which there is room for all instances, shared among the kinds in the best way."""
     offers: list[list[tuple[Counter[str], DefragmentationResult | None]]] = []
     exact, tried, limit = True, True, goal.most_migrations
@@ -127,12 +126,12 @@ def _with_room(parts: Sequence[FleetState], goal: KindsGoal, plan: Plan, expired
             if not share:
                 own.append((share, None))
                 continue
-            if expired():
+            if goal.expired():
                 tried = False
                 continue
             results = [plan(part, room=share, most_migrations=limit)]
             if weighed:  # fewer migrations may weigh more, and leave enough for the other kinds
-                numbers = itertools.takewhile(lambda _: not expired(), range(min(_moves(results), _MOST_PARTS)))
+                numbers = itertools.takewhile(lambda _: not goal.expired(), range(min(_moves(results), _MOST_PARTS)))
                 results += [plan(part, room=share, most_migrations=number) for number in numbers]
                 tried &= len(results) > _moves(results[:1])
             own += [(share, result) for result in results if result.plan is not None]

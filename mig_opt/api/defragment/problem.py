@@ -7,10 +7,10 @@ that a GPU can have.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from mig_opt.fleet.state import FleetState, HeldInstance, Migration
 from mig_opt.gpu.geometry import Geometry, NumberedPlace, geometry_of, members
@@ -114,14 +114,7 @@ class FleetMasks:
 
     def weight(self, moves: Iterable[Relocation]) -> int:
         """Return the weight of migrations, which is their number unless some count more."""
-        weights = dict(self.weights)
-        total = 0
-        for source, target in moves:
-            weight = weights.pop(source, 1)
-            total += weight
-            if self.weights:
-                weights[target] = weight
-        return total
+        return moved_weight(self.weights, moves)
 
     def used(self, masks: Masks) -> int:
         """Return the number of GPUs with instances, or of nodes if these are told apart."""
@@ -153,6 +146,15 @@ class FleetMasks:
         return tuple(found)
 
 
+def moved_weight(weights: Mapping[Any, int], moves: Iterable[tuple[Any, Any]]) -> int:
+    """Return the weight of migrations from place to place, by that of what was at each place; 1 where none is told."""
+    there, total = dict(weights), 0
+    for source, target in moves:
+        there[target] = own = there.pop(source, 1)
+        total += own
+    return total
+
+
 def _held_at(geometry: Geometry, state: FleetState) -> dict[NumberedPlace, HeldInstance]:
     return {(held.gpu, geometry.index(held.profile, held.start)): held for held in state.instances}
 
@@ -171,6 +173,15 @@ def layouts_of(gpu: GpuModel, profiles: ProfileSet) -> tuple[Layout, ...]:
         mask = geometry.mask(geometry.index(placement.profile.name, placement.start) for placement in state)
         found.append(Layout(mask, _counts(geometry, mask), geometry.usage(mask).cost))
     return tuple(found)
+
+
+def least_costs(gpu: GpuModel, profiles: ProfileSet, stay: int) -> dict[tuple[int, ...], int]:
+    """Return the least cost of a GPU with some that stay, by the numbers of instances of each profile on it."""
+    costs: dict[tuple[int, ...], int] = {}
+    for layout in layouts_of(gpu, profiles):
+        if layout.mask & stay == stay:
+            costs[layout.counts] = min(layout.cost, costs.get(layout.counts, layout.cost))
+    return costs
 
 
 @dataclass(frozen=True)

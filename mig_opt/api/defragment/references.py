@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from functools import lru_cache
 
 from mig_opt.api.defragment.joined import joined_migrations
-from mig_opt.api.defragment.problem import FleetMasks, Relocation, layouts_of
+from mig_opt.api.defragment.problem import FleetMasks, Relocation, least_costs
 from mig_opt.errors import InputError, raise_any
 from mig_opt.fleet.log import Log
 from mig_opt.fleet.state import FleetState, Migration
@@ -148,12 +148,11 @@ def _least_cost(
     gpu: GpuModel, profiles: ProfileSet, groups: tuple[tuple[int, int], ...], totals: tuple[int, ...]
 ) -> int:
     """Return the least fragmentation cost of numbers of instances; groups are pinned instances and numbers of GPUs."""
-    best: dict[tuple[int, tuple[int, ...]], TargetColumn] = {}
-    for group, (pinned, _) in enumerate(groups):
-        for layout in layouts_of(gpu, profiles):
-            if layout.mask & pinned == pinned and all(map(int.__le__, layout.counts, totals)):
-                known = best.get((group, layout.counts))
-                if known is None or layout.cost < known.cost:
-                    best[group, layout.counts] = TargetColumn(group, layout.mask, layout.counts, 0, 0, layout.cost)
+    columns = [
+        TargetColumn(group, 0, counts, 0, 0, cost)
+        for group, (pinned, _) in enumerate(groups)
+        for counts, cost in least_costs(gpu, profiles, pinned).items()
+        if all(map(int.__le__, counts, totals))
+    ]
     problem = TargetProblem(tuple(size for _, size in groups), totals)
-    return choose_targets(list(best.values()), problem, Limits(), "cost").cost
+    return choose_targets(columns, problem, Limits(), "cost").cost

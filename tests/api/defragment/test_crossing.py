@@ -163,12 +163,6 @@ def staying(state: FleetState) -> FleetState:
     return dataclasses.replace(state, instances=tuple(held))
 
 
-@pytest.mark.parametrize("elsewhere", [{"H100": "1g.10gb"}, {"A100": "2g.10gb"}])
-def test_kinds_that_the_fleet_lacks_change_nothing(elsewhere: Mapping[str, str]) -> None:
-    held = tuple(dataclasses.replace(one, elsewhere=elsewhere) for one in CHAT)
-    assert not crossing.may_cross(dataclasses.replace(MIXED, instances=held), [0, 1])
-
-
 @pytest.mark.parametrize("goal", [{"room": ["7g.40gb"] * 6}, {"free": "gpus"}, {"free": "nodes"}, {}])
 def test_a_large_fleet_has_a_plan_without_proof(goal: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(crossing, "_MOST_WORK", 1000)
