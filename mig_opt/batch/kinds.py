@@ -37,7 +37,7 @@ def kinds_of(gpu: GpuModel | None, gpus: int, pools: Sequence[Pool | None]) -> M
     return found
 
 
-def named_tables(path: str, tables: Mapping[Any, Any]) -> ReadOnlyDict[Any, Any]:
+def named_tables(path: str, tables: Mapping[Any, Any]) -> ReadOnlyDict:
     """Return what is given by kind of GPU with the names that the catalogue has; refuse unknown and repeated ones."""
     own: dict[Any, Any] = {}
     problems = []

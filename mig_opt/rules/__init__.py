@@ -35,8 +35,6 @@ from mig_opt.rules.vocabulary import (
 )
 
 _Entry = TypeVar("_Entry")
-_Key = TypeVar("_Key")
-_Value = TypeVar("_Value")
 
 MOST_SEEDS = 1_000_000  # batches or traces of one kind in a study; more is taken for a slip of the pen
 
@@ -185,7 +183,7 @@ def check_values(instance: Any) -> None:
         raise InputError(problems)
 
 
-class ReadOnlyDict(dict[_Key, _Value]):
+class ReadOnlyDict(dict[Any, Any]):
     """A dict that cannot be changed: what an object has checked stays as it was."""
 
     __slots__ = ()

@@ -299,6 +299,5 @@ def test_wrong_entries_of_the_index_are_told(tmp_path):
         entry = dataclasses.asdict(library().info(SMALL)) | {key: value}
         (tmp_path / "index.json").write_text(json.dumps({"instances": [entry]}))
         assert refused(Library(tmp_path).load, SMALL)[0].removeprefix("instances[0].").startswith(key)
-    entry = dataclasses.asdict(library().info(SMALL))
-    (tmp_path / "index.json").write_text(json.dumps({"instances": [entry, {**entry, "n": 3}]}))
+    (tmp_path / "index.json").write_text(json.dumps({"instances": [dataclasses.asdict(library().info(SMALL))] * 2}))
     assert refused(Library(tmp_path).load, SMALL, match="instances") == ["instances[1].name"]

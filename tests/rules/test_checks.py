@@ -1,8 +1,5 @@
 """Rules of values: constructors say everything that is wrong, with what values have to do with each other."""
 
-import copy
-import json
-import pickle
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -40,10 +37,8 @@ def test_values_become_what_they_have_to_be() -> None:
     made = Plan("a", times, [LiveInstance(np.int64(0), "1g.5gb", 0)], pairs=[[np.int32(2), np.float32(0.5)]])
     plain = "times={1: 2.5, 2: 0.5, 3: 0.25, 4: 1}, parts=(LiveInstance(gpu=0, profile='1g.5gb', start=0, free=0.0),)"
     assert repr(made) == f"Plan(name='a', {plain}, wait=None, pairs=((2, 0.5),), weights={{}})"
-    assert pickle.loads(pickle.dumps(made)) == copy.deepcopy(made) == made
-    assert json.dumps(made.times) == '{"1": 2.5, "2": 0.5, "3": 0.25, "4": 1}'
-    kinds = Task("a", {"A30": {1: 2.0}}).times
-    for table in (made.times, made.weights, kinds, *kinds.values(), Arrivals(recorded={"a": [1.0]}).recorded):
+    by_kind, recorded = Task("a", {"A30": {1: 2.0}}).times, Arrivals(recorded={"a": [1.0]}).recorded
+    for table in (made.times, made.weights, by_kind, recorded):
         with pytest.raises(TypeError, match="make an object with another"):
             table[1] = -1.0
 

@@ -1,7 +1,6 @@
 """Plans of two nodes by each engine, and engines that are refused."""
 
 import shutil
-import time
 
 import pytest
 from node_plans import BATCH, DEVICES, PLAN, Client, commands, ran
@@ -11,10 +10,9 @@ from mig_opt import InputError, run_schedule
 
 def test_a_plan_is_carried_out_and_taken_back(nodes, tmp_path):
     client = Client(nodes, tmp_path, 0.5)
-    begun = time.time()
     client.ends(client.start())
     assert sorted(line[:2] for line in ran(tmp_path, "begin")) == [["a", "n1"], ["b", "n1"], ["c", "n2"]]
-    assert all(0.5 <= client.seconds_of(task) < time.time() - begun for task in "abc")
+    assert all(client.seconds_of(task) >= 0.5 for task in "abc")
     (state,) = (tmp_path / "state").glob("*")
     assert state.parent.stat().st_mode & 0o777 == 0o700
     state.rename(tmp_path / "aside")  # as where another engine, or MIG_OPT_STATE, has another folder

@@ -110,9 +110,8 @@ def test_all_problems_at_once(machine, journal, monkeypatch):
     assert "there is no GPU 7" in text
     for name, wrong in {"journal": 3, "devices": "01", "user": 3, "engine": 3, "patience": 3, "observe": 3}.items():
         assert name in refused(run_schedule, BATCH, PLAN, commands, **{"journal": journal, name: wrong})
-    for call in (resume_schedule, undo_schedule):
-        assert refused(call, 3) == ["journal"]
-        assert refused(call, journal, patience=3, observe=3, engine=3) == ["patience", "observe", "engine"]
+    assert refused(resume_schedule, 3) == refused(undo_schedule, 3) == ["journal"]
+    assert refused(resume_schedule, journal, patience=3, observe=3, engine=3) == ["patience", "observe", "engine"]
 
 
 @pytest.mark.parametrize("node", [None, "", socket.gethostname()])
