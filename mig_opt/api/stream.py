@@ -232,7 +232,10 @@ def plan_stream(
         if not index or join == "handover":
             plans = [planned(index, batch.gpus)]
             return plans + _firsts(batch, own) if foresight else plans
-        gpus = _gpus_in_time(batch, state)
+        seen, _ = _handed_over(batch, state)
+        # The other GPUs are busy until the batch can have ended.
+        late = {live.gpu for live in seen.initial} - {place.gpu for place in Horizon.of(seen).places}
+        gpus = [gpu for gpu in range(batch.gpus) if gpu not in late]
         batch, state = batch.replace(gpus=len(gpus), initial=()), state.of_gpus(gpus)
         plans = [planned(index, len(gpus))]
         control = Control[Schedule](own)
@@ -313,25 +316,6 @@ def _handed_over(batch: Batch, state: EndState) -> tuple[Batch, float]:
     return batch.replace(initial=initial), begin
 
 
-def _gpus_in_time(batch: Batch, state: EndState) -> list[int]:
-    """Return the GPUs that are of use to a batch in a state: the others are busy until it can have ended."""
-    batch, _ = _handed_over(batch, state)
-    in_time = {place.gpu for place in Horizon.of(batch).places}
-    late = {live.gpu for live in batch.initial} - in_time
-    return [gpu for gpu in range(batch.gpus) if gpu not in late]
-
-
-@dataclass(frozen=True, slots=True)
-class _PartialPlan:
-    """Schedules of the first batches of a stream, and the state in which they leave the GPUs."""
-
-    state: EndState
-    schedules: tuple[Schedule, ...] = ()
-
-    def followed_by(self, batch: Batch, schedule: Schedule) -> _PartialPlan:
-        return _PartialPlan(self.state.after(batch, schedule), (*self.schedules, schedule))
-
-
 def _one_by_one(
     batches: Sequence[Batch], following: Callable[[int, EndState], Iterable[Schedule]], width: int = 1
 ) -> StreamPlan:
@@ -340,19 +324,22 @@ def _one_by_one(
     Of the schedules that it returns the one that ends first is kept. A wider beam search keeps ``width``
     states after each batch: that of the schedules that end first each time, and others that end first.
     """
-    kept = [_PartialPlan(EndState.at_start_of(batches[0]))]
+    kept: list[tuple[EndState, tuple[Schedule, ...]]] = [(EndState.at_start_of(batches[0]), ())]
     for index, batch in enumerate(batches):
         try:
-            found = [[plan.followed_by(batch, each) for each in following(index, plan.state)] for plan in kept]
+            found = [
+                [(state.after(batch, each), (*schedules, each)) for each in following(index, state)]
+                for state, schedules in kept
+            ]
         except KeyboardInterrupt:
             if not index:
                 raise
             break
-        kept = [min(found[0], key=lambda plan: plan.schedules[-1].makespan)]
-        for plan in sorted(itertools.chain(*found), key=lambda plan: plan.state.makespan):
-            if len(kept) < width and all(plan.state != other.state for other in kept):
-                kept.append(plan)
-    schedules = min(kept, key=lambda plan: plan.state.makespan).schedules
+        kept = [min(found[0], key=lambda plan: plan[1][-1].makespan)]
+        for state, schedules in sorted(itertools.chain(*found), key=lambda plan: plan[0].makespan):
+            if len(kept) < width and all(state != other for other, _ in kept):
+                kept.append((state, schedules))
+    _, schedules = min(kept, key=lambda plan: plan[0].makespan)
     stream = StreamPlan(tuple(batches[: len(schedules)]), schedules)
     for violation in violations_of_method(stream.batch, stream.schedule):
         raise SolverError(f"the schedules of a stream do not fit together: {violation}")

@@ -223,7 +223,9 @@ class DaySearch:
     def _undisturb(self, span: range, most: int | None, *, share: float, workers: int | None = None) -> int:
         """Place the last steps anew, if that disturbs fewer services than ``most``; return how many it disturbs."""
         done = self._deployments
-        gpus = self._whole_fleet(done[-1].gpus)
+        there = Counter(done[-1].gpus)
+        more = ([pool.kind.name] * ((pool.count or 0) - there[pool.kind.name]) for pool in self._problem.pools)
+        gpus = (*done[-1].gpus, *itertools.chain.from_iterable(more))  # all that there are
         before, *known = (one.replace(gpus=gpus) for one in done[span.start - 1 :])
         everywhere = tuple(range(len(gpus)))
         where = Span(span, gpus, everywhere, before)
@@ -238,12 +240,6 @@ class DaySearch:
             for step, deployment in zip(span, outcome.deployments, strict=True):
                 self._counts[step] = counts_of(self._problem, deployment)
         return outcome.disturbed
-
-    def _whole_fleet(self, gpus: Sequence[str]) -> tuple[str, ...]:
-        """Return GPUs, and after them the others that there are."""
-        there = Counter(gpus)
-        more = ([pool.kind.name] * ((pool.count or 0) - there[pool.kind.name]) for pool in self._problem.pools)
-        return (*gpus, *itertools.chain.from_iterable(more))
 
     def _placed_after(self, before: Deployment | None, step: int, counts: Counts) -> Deployment:
         fresh = packed(self._problem, counts)

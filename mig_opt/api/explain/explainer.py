@@ -291,7 +291,7 @@ def misfit_conflicts(batch: Batch) -> tuple[Conflict, ...]:
     profiles = [profile for kind in batch.kinds for profile in kind.profiles_of("double-memory")]
 
     def needed(index: int) -> tuple[Requirement, ...]:
-        must_run, *details = requirements.of_task(index)
+        must_run, details = requirements.tasks[index], requirements.details_of[index]
         kept = frozenset((must_run, *details))
         for detail in details:
             task = requirements.kept_task(must_run, kept - {detail})

@@ -113,8 +113,7 @@ class Explanation:
         return None if self.schedule is None else self.schedule.makespan
 
     def __str__(self) -> str:
-        head = self.verdict.value if self.target is None else f"{self.verdict.value}: {spelled(self.target)} s"
-        lines = [head]
+        lines = [self.verdict.value if self.target is None else f"{self.verdict.value}: {spelled(self.target)} s"]
         for conflict in self.conflicts:
             lines += [f" - {requirement}" for requirement in conflict.requirements]
         return "\n".join(lines)

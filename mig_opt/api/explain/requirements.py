@@ -92,19 +92,15 @@ class Requirements:
         self._tasks = {_must_run(index, task): index for index, task in enumerate(batch.tasks)}
         decimals = max(ticks.decimals, _DECIMALS) if (ticks := Ticks.of(batch)).exact else None
         self._imagined = [_imagined_times(batch, task, decimals) for task in batch.tasks]
-        self._details = [
+        self.details_of = [
             tuple(_details(batch, index, task, imagined))
             for index, (task, imagined) in enumerate(zip(batch.tasks, self._imagined, strict=True))
         ]
-        about = {detail: index for index, details in enumerate(self._details) for detail in details}
+        about = {detail: index for index, details in enumerate(self.details_of) for detail in details}
         self._about = self._tasks | about
         self.live, self.tasks = tuple(self._live), tuple(self._tasks)
-        self.details = tuple(detail for details in self._details for detail in details)
+        self.details = tuple(detail for details in self.details_of for detail in details)
         self.all = frozenset((self.gpus, *self.operations, *self.live, *self._about))
-
-    def of_task(self, index: int) -> tuple[Requirement, ...]:
-        """Return the requirements about a task: that it must run, and what it needs."""
-        return self.tasks[index], *self._details[index]
 
     def ordered(self, requirements: Collection[Requirement]) -> tuple[Requirement, ...]:
         """Return requirements in the order of the batch: the target first, what is about one task together."""
@@ -123,7 +119,7 @@ class Requirements:
         implied = set(dropped)
         for requirement in dropped:
             if requirement.kind is RequirementKind.TASK:
-                implied.update(self._details[self._tasks[requirement]])
+                implied.update(self.details_of[self._tasks[requirement]])
             elif requirement.kind is RequirementKind.OPERATIONS:
                 implied.update(self.operations)
         return frozenset(implied)
@@ -132,7 +128,7 @@ class Requirements:
         """Return the task that must run, without the requirements about it that are not in ``kept``."""
         index = self._tasks[requirement]
         task = self.batch.tasks[index]
-        dropped = {detail.kind for detail in self._details[index] if detail not in kept}
+        dropped = {detail.kind for detail in self.details_of[index] if detail not in kept}
         if RequirementKind.MEMORY in dropped:
             task = dataclasses.replace(task, memory_gb=None)
         if RequirementKind.SIZES in dropped:

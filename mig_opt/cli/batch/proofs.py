@@ -76,7 +76,7 @@ def _proof_report(batch: Batch, certificate: Certificate, time_limit: float) -> 
         ("answer", _answer(certificate)),
         ("shorter", None if better is None else in_seconds(better.makespan)),
         ("lower bound", in_seconds(certificate.lower_bound)),
-        ("left open", f"{_between(certificate)} s" if undecided else None),
+        ("left open", f"{certificate.makespan - certificate.lower_bound:.3g} s" if undecided else None),
         ("method", certificate.method if certificate.runtime_s else "not needed"),
         ("runtime", f"{certificate.runtime_s:.3f} s"),
     ]
@@ -92,13 +92,10 @@ def _hints(certificate: Certificate, time_limit: float) -> list[str]:
     if certificate.runtime_s >= 0.9 * time_limit:
         return [f"Stopped after {time_limit:g} s; --time-limit S allows for more."]
     return [
-        f"{certificate.method} can tell no more: {_between(certificate)} s are left. Another --method may, "
+        f"{certificate.method} can tell no more: {certificate.makespan - certificate.lower_bound:.3g} s are left. "
+        "Another --method may, "
         "or --within S if so little does not matter."
     ]
-
-
-def _between(certificate: Certificate) -> str:
-    return f"{certificate.makespan - certificate.lower_bound:.3g}"
 
 
 def _counting(certificate: Certificate) -> str:

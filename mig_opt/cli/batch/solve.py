@@ -6,7 +6,7 @@ import dataclasses
 from pathlib import Path
 from typing import Annotated
 
-from mig_opt import Batch, Schedule, ScheduleResult, Status, read
+from mig_opt import Schedule, Status, read
 from mig_opt import solve as run_method
 from mig_opt.api.solve import partition_problems
 from mig_opt.cli import options
@@ -83,7 +83,11 @@ def solve(
         )
     reached = result.gap is not None and result.gap <= share
     hints = [] if reached else hints_on_time(entry, result, time_limit, deterministic=deterministic)
-    no_partition = _no_partition(problem, result)
+    no_partition = []
+    if result.status is Status.NO_SOLUTION and result.method == "fixpart-best":
+        each = ", even with one of its own for each GPU" if problem.gpus > 1 else ""
+        more = "methods that change partitions may find a schedule."
+        no_partition = [f"No partition has an instance for every task{each}; {more}"]
     advice = "validate, plot, script and run need the instances too: add --save-batch FILE."
     return Answer(
         result_report(problem, result, [*hints, *no_partition], tables=not quiet),
@@ -95,11 +99,3 @@ def solve(
         ],
         infeasible(unplaceable(problem)) if result.status is Status.INFEASIBLE else "".join(no_partition),
     )
-
-
-def _no_partition(batch: Batch, result: ScheduleResult) -> list[str]:
-    """Return why fixpart-best has no schedule, if that is so."""
-    if result.status is not Status.NO_SOLUTION or result.method != "fixpart-best":
-        return []
-    each = ", even with one of its own for each GPU" if batch.gpus > 1 else ""
-    return [f"No partition has an instance for every task{each}; methods that change partitions may find a schedule."]

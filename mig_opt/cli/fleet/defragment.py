@@ -104,14 +104,6 @@ def defragment(
     )
 
 
-def _left_to_do(state: FleetState, result: DefragmentationResult) -> list[str]:
-    """Return remarks on what whoever carries out the plan has to see to."""
-    remarks = [] if result.migrations is None else idle_as_free(state)
-    if state.manager in _OWNERS and result.migrations:
-        remarks.append(f"{_OWNERS[state.manager]} owns the partitions: the steps say which pods (jobs) move where.")
-    return remarks
-
-
 def _profiles(text: str) -> list[str]:
     """Return the profiles of a list such as ``2x3g.20gb,1g.5gb``."""
     names: list[str] = []
@@ -178,9 +170,12 @@ def _report(
         lasting = {"operations_s": seconds, "operations_source": costs.source}
         facts.append(("operations", f"{seconds:.1f} s ({named})"))
     parts: list[Part] = [_why_not(result)] if result.migrations is None else []
+    remarks = [] if result.migrations is None else idle_as_free(state)
     if result.migrations:
         parts += [_maps(result), _steps(result)]
-    return Report(facts, parts, _left_to_do(state, result), {**defragmentation_document(result), **lasting})
+        if state.manager in _OWNERS:
+            remarks.append(f"{_OWNERS[state.manager]} owns the partitions: the steps say which pods (jobs) move where.")
+    return Report(facts, parts, remarks, {**defragmentation_document(result), **lasting})
 
 
 def _maps(result: DefragmentationResult) -> Table:
@@ -188,23 +183,16 @@ def _maps(result: DefragmentationResult) -> Table:
     before, after = result.state, result.after
     assert after is not None
     maps = [
-        [gpu_name(before.devices, gpu), gpu_map(before.kind(gpu), held), gpu_map(before.kind(gpu), later)]
-        for gpu, (held, later) in enumerate(zip(_by_gpu(before), _by_gpu(after), strict=True))
+        [gpu_name(before.devices, gpu), *(gpu_map(before.kind(gpu), state.on(gpu)) for state in (before, after))]
+        for gpu in sorted({gpu for step in result.migrations or () for gpu in (step.gpu, step.to_gpu)})
     ]
     changed = [row for row in maps if row[1] != row[2]]
-    same = len(maps) - len(changed)
+    same = before.gpus - len(changed)
     notes = first_of(len(changed), "GPUs that change")
     if same:
         notes.append(f"{plural(same, 'GPU')} stay{'s' * (same == 1)} alike.")
     notes.append("One column for each memory slice, .. is free, * must stay.")
     return Table([">GPU", "before", "after"], changed[:MOST_ROWS], joined(notes))
-
-
-def _by_gpu(state: FleetState) -> list[list[HeldInstance]]:
-    found: list[list[HeldInstance]] = [[] for _ in range(state.gpus)]
-    for held in state.instances:
-        found[held.gpu].append(held)
-    return found
 
 
 def gpu_map(kind: GpuModel, instances: Sequence[HeldInstance]) -> str:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from mig_opt import Arrivals, Demand, Deployment
     from mig_opt.api.deploy.drift import Drift
-    from mig_opt.serving.change_plan import ChangePlan
     from mig_opt.simulation.serving.outcome import RequestSimulation, ServiceLatencies
     from mig_opt.simulation.serving.requests import Batching
     from mig_opt.simulation.serving.service import Router
@@ -102,6 +101,7 @@ def serve(
     mig-opt serve fleet.json --services s.json --compare m.txt --seconds 600
     mig-opt serve new.json --services s.json --from fleet.json --start-up 20
     """
+    from mig_opt.api.change import plan_change
     from mig_opt.simulation.serving.requests import Batching, setting_problems, simulate_requests
 
     if compare:
@@ -127,7 +127,7 @@ def serve(
     try:
         simulation = simulate_requests(
             demand,
-            plan if old is None else _change(demand, old, plan),
+            plan if old is None else plan_change(old, plan, demand=demand).plan,
             arrivals=pattern,
             router=router,
             batching=batching,
@@ -279,12 +279,6 @@ def _segments(simulation: RequestSimulation) -> Table:
 
 
 # Running servers beside their plan
-
-
-def _change(demand: Demand, old: Deployment, new: Deployment) -> ChangePlan:
-    from mig_opt.api.change import plan_change
-
-    return plan_change(old, new, demand=demand).plan
 
 
 def _compared(call: Call, demand: Demand, plan: Deployment, sources: Sequence[str], seconds: float | None) -> Answer:
