@@ -11,7 +11,7 @@ from fractions import Fraction
 
 def as_decimal(number: float) -> Decimal:
     """Return the shortest decimal that stands for a number."""
-    return Decimal(repr(float(number)))
+    return Decimal(number) if isinstance(number, int) else Decimal(repr(float(number)))
 
 
 def as_fraction(number: float) -> Fraction:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _LARGEST_FACTOR = 10_000
 """Largest factor of a cost in a program; costs that would need larger whole numbers are no whole numbers there."""
+_NOISE = Fraction(1, 100_000)
+"""GPUs of the largest cost by which a solver's tolerances may move a sum of costs."""
 
 
 @dataclass(frozen=True)
@@ -71,13 +73,26 @@ class Costs:
         """Return the cost of some GPUs of each pool, as a whole number if it is one."""
         return plain(sum((cost * count for cost, count in zip(self.each, gpus, strict=True)), Fraction(0)))
 
-    def raised(self, bound: float | Fraction, noise: float = 0.0) -> float:
+    def raised(self, bound: float | Fraction, noise: float | Fraction = 0) -> float:
         """Return the least possible sum of costs that is not below a bound, which may be too high by some noise."""
         return plain(math.ceil((Fraction(bound) - Fraction(noise)) / self.unit) * self.unit)
 
-    def below(self, cost: float) -> Fraction:
-        """Return the greatest possible sum of costs that is below a ``cost`` that is one."""
-        return as_fraction(cost) - self.unit
+    @property
+    def noise(self) -> Fraction:
+        """The cost by which a solver's tolerances may move a sum."""
+        return _NOISE * self.largest
+
+    def at_least(self, cost: float) -> float:
+        """Return the limit in a program of sums that are not below a ``cost``."""
+        return float((as_fraction(cost) - self.noise) * self.scale)
+
+    def at_most(self, cost: float) -> float:
+        """Return the limit in a program of sums that are not above a ``cost``."""
+        return float((as_fraction(cost) + self.noise) * self.scale)
+
+    def below(self, cost: float) -> float:
+        """Return the limit in a program of sums that are less than a ``cost`` that is one."""
+        return float((as_fraction(cost) - self.unit / 2) * self.scale)
 
 
 def plain(cost: float | Fraction) -> float:

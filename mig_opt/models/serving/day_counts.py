@@ -133,7 +133,7 @@ class _CountProgram:
             self._cut(step, fleet)
             fleet.offer_instances()
             if problem.least[step]:
-                self.linear.at_least(f"least_{step}", fleet.costs, float(problem.least[step] * problem.costs.scale))
+                self.linear.at_least(f"least_{step}", fleet.costs, problem.costs.at_least(float(problem.least[step])))
             hours = float(weight / problem.costs.scale)
             self._objective += [(variable, hours * cost) for variable, cost in fleet.costs]
             self._fleets.append(fleet)

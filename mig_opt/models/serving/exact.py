@@ -27,17 +27,14 @@ from mig_opt.models.solvers.highs import Highs, highs_or_cbc
 from mig_opt.models.solvers.linear import LinearProgram, Term
 from mig_opt.rules.decimals import as_fraction
 from mig_opt.serving.bounds import Relaxation, shortage
-from mig_opt.serving.costs import Costs
+from mig_opt.serving.costs import Costs, plain
 from mig_opt.serving.covers import filled
 from mig_opt.serving.demand import ENOUGH, Demand
 from mig_opt.serving.deployment import Deployment
 
-_NOISE = 1e-5
-"""GPUs of the largest cost by which a solver's tolerances may move a bound: rows are scaled so that their factors are
-about 1."""
-
-_MOST_SUMS, _FEW = 100_000, 50
-"""Sums of costs that are gone through at most, and those among them for which a program is solved."""
+_MOST_NUMBERS, _FEW = 100_000, 50
+"""Numbers of all GPUs but the cheapest that are gone through at most, and sums of costs for which a program is solved.
+"""
 
 _LOOSE = 1e-6
 """The tolerance with which HiGHS is asked again where it found nothing."""
@@ -76,48 +73,57 @@ def _least_cost(demand: Demand, relaxation: Relaxation, control: Control[Deploym
     The first deployment is only believed to be the best once the program for less has no better one: solvers err less
     where they look for less.
     """
-    scale = demand.costs.scale
+    costs = demand.costs
     while control.goals is None or control.goals[0] > control.lower_bound:
         before = control.goals
         program = FleetProgram(demand, relaxation)
-        least = float(as_fraction(control.lower_bound) * scale)
-        program.linear.at_least("as_costly_as_the_bound", program.costs, least)
-        if before is not None:
-            program.linear.at_most("less_costly", program.costs, float(demand.costs.below(before[0]) * scale))
+        program.linear.at_least("as_costly_as_the_bound", program.costs, costs.at_least(control.lower_bound))
         program.linear.minimise_sum(program.costs)
-        raised = None if before is None else _raiser(demand.costs, control, before[0])
-        outcome = program.solve(control, backend, raised)
-        if outcome.status is Status.INFEASIBLE or _nothing_between(before, demand, relaxation, control, backend):
-            if raised is None:
+        if before is None:
+            if program.solve(control, backend).status is Status.INFEASIBLE:
                 control.report_infeasible(_too_few(demand, relaxation))
+            if control.goals is None:
                 return False
+            continue
+        less = costs.below(before[0])
+        program.linear.at_most("less_costly", program.costs, less)
+        raised = _raiser(costs, control, before[0])
+        if program.solve(control, backend, raised).status is Status.INFEASIBLE:
+            raised(less)
+        if _nothing_between(before, demand, relaxation, control, backend):
             raised(math.inf)
-        elif control.goals == before:
+        elif control.goals == before and before[0] > control.lower_bound:
             return False
     return True
 
 
 def _nothing_between(
-    goals: Goals | None, demand: Demand, relaxation: Relaxation, control: Control[Deployment], backend: Backend
+    goals: Goals, demand: Demand, relaxation: Relaxation, control: Control[Deployment], backend: Backend
 ) -> bool:
     """Return True if no deployment is between the bound and the cost, which has still to be that of the ``goals``.
 
     Solvers do not tell costs apart that differ by their tolerances, but numbers of GPUs of each cost.
     """
-    if goals is None or control.goals != goals or control.expired:
+    if control.goals != goals or control.expired:
         return False
-    costs = list({demand.costs.each[pool] for pool in relaxation.kinds.pools} - {Fraction(0)})
-    numbers = [math.ceil(as_fraction(goals[0]) / cost) + 1 for cost in costs]
-    if math.prod(numbers) > _MOST_SUMS:
+    *others, least = sorted({demand.costs.each[pool] for pool in relaxation.kinds.pools} - {Fraction(0)}, reverse=True)
+    numbers = [math.ceil(as_fraction(goals[0]) / cost) + 1 for cost in others]
+    if math.prod(numbers) > _MOST_NUMBERS:
         return False
-    ways = itertools.product(*map(range, numbers))
-    sums = ((float(sum(map(operator.mul, costs, counts))), counts) for counts in ways)
-    between = [counts for total, counts in sums if control.lower_bound <= total < goals[0]]
-    if len(between) > _FEW:
-        return False
+    between = []
+    for counts in itertools.product(*map(range, numbers)):
+        known = sum(map(operator.mul, others, counts), Fraction(0))
+        # One more on either side: a cost may be a rounded sum.
+        first, last = (math.ceil((as_fraction(end) - known) / least) for end in (control.lower_bound, goals[0]))
+        if last - first > _FEW:
+            return False
+        totals = ((count, plain(known + count * least)) for count in range(max(first - 1, 0), last + 2))
+        between += [(*counts, count) for count, total in totals if control.lower_bound <= total < goals[0]]
+        if len(between) > _FEW:
+            return False
     for counts in between:
         program = FleetProgram(demand, relaxation)
-        for at, (cost, count) in enumerate(zip(costs, counts, strict=True)):
+        for at, (cost, count) in enumerate(zip((*others, least), counts, strict=True)):
             alike = (terms for pool, terms in program.of_pool.items() if demand.costs.each[pool] == cost)
             program.linear.equal(f"gpus_{at}", itertools.chain(*alike), count)
         program.linear.minimise_sum(program.costs)
@@ -132,8 +138,7 @@ def _raiser(costs: Costs, control: Control[Deployment], found: float) -> Callabl
 
     def raise_bound(bound: float) -> None:
         if bound > 0:
-            noise = _NOISE * float(costs.largest)
-            least = found if bound == math.inf else costs.raised(Fraction(bound) / costs.scale, noise)
+            least = found if bound == math.inf else costs.raised(Fraction(bound) / costs.scale, costs.noise)
             control.raise_bound(min(least, found), f"no whole numbers of partitions and segments {more}")
 
     return raise_bound
@@ -155,7 +160,7 @@ def _fewest(at: int, demand: Demand, relaxation: Relaxation, control: Control[De
         return False
     program = FleetProgram(demand, relaxation)
     goals = [program.costs, program.gpus, program.slices]
-    known = [float(as_fraction(control.goals[0]) * demand.costs.scale), *control.goals[1:]]
+    known = [demand.costs.at_most(control.goals[0]), *control.goals[1:]]
     for before in range(at):
         program.linear.at_most(f"as_good_{before}", goals[before], known[before])
     program.linear.at_most("better", goals[at], known[at] - 1)

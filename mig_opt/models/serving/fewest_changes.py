@@ -19,7 +19,6 @@ from mig_opt.models.serving.fleet_rows import serve
 from mig_opt.models.solvers.backend import Backend, Values, solve_program
 from mig_opt.models.solvers.highs import highs_or_cbc
 from mig_opt.models.solvers.linear import LinearProgram, Term, Variable
-from mig_opt.rules.decimals import as_fraction
 from mig_opt.serving.bounds import Relaxation
 from mig_opt.serving.demand import ENOUGH, Demand, Option
 from mig_opt.serving.deployment import Deployment, Segment, segment_of
@@ -240,7 +239,7 @@ class ChangeProgram:
         if not costs.counted:
             factors = {pool.kind.name: costs.factor(number) for number, pool in enumerate(self._demand.pools)}
             terms = [(variable, factors[name]) for name, variable in used]
-            self.linear.at_most("cost", terms, float(as_fraction(cost) * costs.scale))
+            self.linear.at_most("cost", terms, costs.at_most(cost))
         sizes: list[Term] = [(number, option.profile.compute_slices) for _, option, number in self._fresh]
         sizes += [
             (stays, get_gpu(self._gpus[segment.gpu]).profile(segment.profile).compute_slices)

@@ -19,7 +19,8 @@ class Highs:
     """The backend HiGHS.
 
     Its own default tolerance is 1e-6. Less makes bounds tighter; it was seen to err more often then. Its presolve (of
-    1.14) was seen to lose the best schedule of a small batch, so that the bound was wrong.
+    1.14) was seen to lose the best schedule of a small batch, so that the bound was wrong, and to end with an error for
+    a program without a solution, which is then solved without it.
     """
 
     name = "HiGHS"
@@ -91,6 +92,8 @@ class Highs:
         model.run()
         if guard.failure is not None:
             raise guard.failure
+        if self._presolve and model.getModelStatus() == highspy.HighsModelStatus.kSolveError:
+            return Highs(self.tolerance, presolve=False).run(run)
         return _outcome(model, names)
 
 
