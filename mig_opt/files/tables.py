@@ -19,7 +19,7 @@ from mig_opt.gpu.catalogue import Gpu
 from mig_opt.gpu.model import GpuModel
 from mig_opt.gpu.problems import wrong_size
 from mig_opt.rules import hints_of, parts_of
-from mig_opt.texts import number_in
+from mig_opt.texts import number_in, plural
 
 _TIME = re.compile(r"t([1-9][0-9]?)_s")
 _LIKE_TIME = re.compile(r"t([1-9])(?:_?[a-z]+)?|(?:mig[-_ ])?([1-9])(?:g\b.*)?", re.IGNORECASE)
@@ -70,11 +70,12 @@ HeaderCheck = Callable[[list[str], str, Findings], bool]
 
 
 def read_rows(
-    text: str, findings: Findings, check: HeaderCheck, *, example: str, what: str
+    text: str, findings: Findings, check: HeaderCheck, *, example: str, what: str, end_alone: bool = False
 ) -> list[tuple[int, dict[str, str]]]:
     """Return the rows of a CSV table, each with the line on which it begins and its cells by column.
 
-    ``example`` is a header, ``what`` the word for what a row holds. If no row can be read, all findings are raised.
+    ``example`` is a header, ``what`` the word for what a row holds. With ``end_alone`` the last row may have
+    its first cell only. If no row can be read, all findings are raised.
     """
     lines = _lines(text, findings)
     line, header = next(lines, (1, []))
@@ -88,15 +89,16 @@ def read_rows(
         for column in (column for column, count in Counter(header).items() if count > 1):
             findings.add(f"{where}, {column or 'header'}", "this column is given more than once; keep one")
         readable = check(header, where, findings)
+    body = list(lines)
+    if end_alone and body and len(body[-1][1]) == 1:
+        body[-1][1].extend([""] * (len(header) - 1))
     rows: list[tuple[int, dict[str, str]]] = []
-    given = 0
-    for line, cells in lines:
-        given += 1
+    for line, cells in body:
         if len(cells) != len(header):
-            findings.add(f"line {line}", f"has {len(cells)} cells, the header has {len(header)}")
+            findings.add(f"line {line}", f"has {plural(len(cells), 'cell')}, the header has {len(header)}")
         elif readable:
             rows.append((line, dict(zip(header, cells, strict=True))))
-    if header and not given:
+    if header and not body:
         findings.add("", f"has no rows; add at least one {what} below the header")
     if not rows:
         findings.check()

@@ -24,7 +24,7 @@ from mig_opt.cli.serving.inputs import (
 )
 from mig_opt.cli.serving.promise import PromiseOptions, promise_document
 from mig_opt.cli.serving.reports import change_report, demand_facts, deployment_table, services_table
-from mig_opt.errors import nearest
+from mig_opt.errors import nearest, raise_any
 from mig_opt.method.options import run_options
 from mig_opt.method.registry import AUTO, DEPLOY_METHODS, get_deploy_method
 from mig_opt.method.report import Part, Points, Report
@@ -101,7 +101,7 @@ def deploy(
     message = "standard output is for the export already; give the export a file with -o, or leave out one of them"
     call.require(not (call.as_json and to_stdout), "--json", message)
     names = call.attempt(parsed_devices, devices, None)
-    demand = call.attempt(_load, services, given, export)
+    demand = call.attempt(_load, services, given, export, promised=room.promise is not None)
     promise, headroom = room.read(call)
     call.require(only is None or room.promise is None, "--only", "is not for --promise; leave out one of them")
     day, old = over_time.read(call, demand, headroom or 0.0), None
@@ -189,13 +189,15 @@ def _run(demand: Demand, method: str, promise: Promise | None, given: dict[str, 
     return deploy_with_promise(demand, promise, method, **given)
 
 
-def _load(services: str, given: options.ServicesOptions, export: str | None) -> Demand:
-    """Return the demand, if a method and the export can work with it."""
+def _load(services: str, given: options.ServicesOptions, export: str | None, *, promised: bool) -> Demand:
+    """Return the demand, if a method, the promise and the export can work with it."""
     from mig_opt.api.deploy import check_size
+    from mig_opt.api.deploy.trials import unpromised
 
     demand = load_services(services, given)
-    if not demand.unservable():
-        with file_named(services):
+    with file_named(services):
+        raise_any(unpromised(demand) if promised else ())
+        if not demand.unservable():
             check_size(demand)
     names = ((f"services[{index}].name", service.name) for index, service in enumerate(demand.services))
     check_names(export, names, services)

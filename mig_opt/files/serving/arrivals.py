@@ -27,7 +27,7 @@ def read_rates(path: str | Path) -> RateTable:
     --------
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
-    ...     _ = file.write("time,chat\n0:00,10\n0:30:15,25\n1:00,\n")
+    ...     _ = file.write("time,chat\n0:00,10\n0:30:15,25\n1:00\n")
     ...     file.flush()
     ...     table = read_rates(file.name)
     >>> table.times, table.rates["chat"]
@@ -42,7 +42,7 @@ def read_rates(path: str | Path) -> RateTable:
             noted.add(where, "has no column for a service; add one for each, with its requests per second")
         return good and len(header) > 1
 
-    rows = read_rows(read_text(path), findings, check, example="time,chat,search", what="time")
+    rows = read_rows(read_text(path), findings, check, example="time,chat,search", what="time", end_alone=True)
     services = [column for column in rows[0][1] if column != "time"]
     times: list[float] = []
     rates: dict[str, list[float]] = {service: [] for service in services}

@@ -148,7 +148,7 @@ def test_services_that_are_interrupted_are_named(run, tmp_path):
 
 def rates(folder, *rows):
     path = folder / "rates.csv"
-    path.write_text("\n".join(["time,chat,search", *rows, "10:00,,", ""]))
+    path.write_text("\n".join(["time,chat,search", *rows, "10:00", ""]))
     return path
 
 
@@ -204,6 +204,9 @@ def test_why_a_promise_is_not_kept_is_told(run, tmp_path, processes, throughput,
     assert (shown.code, document.code, day.code) == (1, 1, 1)
     for told in (" ".join(shown.out.split()), document.err, day.err):
         assert all(text in told for text in texts)
+    point["itl"], asked[1]["slo_itl"] = 0.01, 0.1
+    services(tmp_path, services=asked, profiles=[{"model": "a", "points": [point]}])
+    refuses(run(*promised), f"error: {path}\n  services[1]: 'search' has SLOs on tokens")
 
 
 def test_names_that_no_script_can_hold(run, tmp_path):
