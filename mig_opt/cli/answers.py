@@ -16,7 +16,7 @@ import typer
 from mig_opt.cli.checks import Checks, file_named, refuse
 from mig_opt.cli.errors import DEFECT, REQUEST, say
 from mig_opt.cli.streams import INTERRUPTED
-from mig_opt.errors import InputError, problems_of, raise_any
+from mig_opt.errors import InputError, Problem, problems_of, raise_any
 from mig_opt.method.functions import imported
 from mig_opt.method.report import Report
 from mig_opt.method.result import Status
@@ -182,8 +182,8 @@ class Call(Checks):
                 said = {problem.message for error in self.errors for problem in error.problems if together}
                 check = imported(_CHECKS.get(purpose, "mig_opt.files.documents:check_writable"))
                 if problems := problems_of(check, path):
-                    left = [problem for problem in problems if problem.message not in said]
-                    raise_any(left, "" if purpose == "chart" else path)
+                    left = (problem for problem in problems if problem.message not in said)
+                    raise_any((Problem(one.path.removeprefix(str(path)), one.message) for one in left), path)
                     continue
                 for name in inputs:
                     if there and os.access(name, os.F_OK) and path.samefile(name):
