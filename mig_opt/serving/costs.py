@@ -82,17 +82,9 @@ class Costs:
         """The cost by which a solver's tolerances may move a sum."""
         return _NOISE * self.largest
 
-    def at_least(self, cost: float) -> float:
-        """Return the limit in a program of sums that are not below a ``cost``."""
-        return float((as_fraction(cost) - self.noise) * self.scale)
-
-    def at_most(self, cost: float) -> float:
-        """Return the limit in a program of sums that are not above a ``cost``."""
-        return float((as_fraction(cost) + self.noise) * self.scale)
-
-    def below(self, cost: float) -> float:
-        """Return the limit in a program of sums that are less than a ``cost`` that is one."""
-        return float((as_fraction(cost) - self.unit / 2) * self.scale)
+    def limit(self, cost: float, more: Fraction) -> float:
+        """Return the limit of a sum in a program that stands for a ``cost`` and some ``more``."""
+        return float((as_fraction(cost) + more) * self.scale)
 
 
 def plain(cost: float | Fraction) -> float:

@@ -24,7 +24,7 @@ from mig_opt.cli.serving.inputs import (
 )
 from mig_opt.cli.serving.promise import PromiseOptions, promise_document
 from mig_opt.cli.serving.reports import change_report, demand_facts, deployment_table, services_table
-from mig_opt.errors import nearest, raise_any
+from mig_opt.errors import nearest
 from mig_opt.method.options import run_options
 from mig_opt.method.registry import AUTO, DEPLOY_METHODS, get_deploy_method
 from mig_opt.method.report import Part, Points, Report
@@ -101,7 +101,7 @@ def deploy(
     message = "standard output is for the export already; give the export a file with -o, or leave out one of them"
     call.require(not (call.as_json and to_stdout), "--json", message)
     names = call.attempt(parsed_devices, devices, None)
-    demand = call.attempt(_load, services, given, export, promised=room.promise is not None)
+    demand = call.attempt(_load, services, given, export)
     promise, headroom = room.read(call)
     call.require(only is None or room.promise is None, "--only", "is not for --promise; leave out one of them")
     day, old = over_time.read(call, demand, headroom or 0.0), None
@@ -123,13 +123,13 @@ def deploy(
     times: dict[str, Any] = {"time_limit": limit_of(entry, time_limit), "seed": seed}
     if day is not None:
         form = export or "json"
-        with call.progress(entry.name):
+        with call.progress(entry.name), file_named(services):
             found = run_day(day, method, promise, lookahead=not over_time.step_by_step, **times)
         noun = "script" if form == "nvidia-smi" else "deployment"
         folder = day_folder(found.plan, output, noun, FORMATS[form], partial(_exported, form, names))
         return day_answer(found, time_limit, folder, chart, tables=not quiet)
     demand = demand.with_headroom(headroom) if headroom else demand
-    with call.progress(entry.name):
+    with call.progress(entry.name), file_named(services):
         result = _run(demand, method, promise, {**times, "running": old}, only=only, initial=begun)
         # Who has pressed Ctrl-C does not want to wait much longer.
         limit = 1.0 if result.status is Status.INTERRUPTED else CHANGE_TIME_LIMIT
@@ -189,15 +189,13 @@ def _run(demand: Demand, method: str, promise: Promise | None, given: dict[str, 
     return deploy_with_promise(demand, promise, method, **given)
 
 
-def _load(services: str, given: options.ServicesOptions, export: str | None, *, promised: bool) -> Demand:
-    """Return the demand, if a method, the promise and the export can work with it."""
+def _load(services: str, given: options.ServicesOptions, export: str | None) -> Demand:
+    """Return the demand, if a method and the export can work with it."""
     from mig_opt.api.deploy import check_size
-    from mig_opt.api.deploy.trials import unpromised
 
     demand = load_services(services, given)
-    with file_named(services):
-        raise_any(unpromised(demand) if promised else ())
-        if not demand.unservable():
+    if not demand.unservable():
+        with file_named(services):
             check_size(demand)
     names = ((f"services[{index}].name", service.name) for index, service in enumerate(demand.services))
     check_names(export, names, services)

@@ -192,17 +192,14 @@ class _State:
         better = np.flatnonzero(values < now)
         for pair in better[np.argsort(values[better], kind="stable")][:20]:
             one, two = able[first[pair]], able[second[pair]]
-            rows = self._two_services(one, two)
+            # Two services, of which the first can make one move and the second the other.
+            firsts, seconds = np.flatnonzero(self._can[:, one])[:2], np.flatnonzero(self._can[:, two])[:2]
+            rows = next((rows for rows in itertools.product(firsts, seconds) if rows[0] != rows[1]), None)
             if rows is not None:
                 self._make(np.array(rows[:1]), one)
                 self._make(np.array(rows[1:]), two)
                 return True
         return False
-
-    def _two_services(self, one: int, two: int) -> tuple[int, int] | None:
-        """Return two services of which the first can make one move and the second the other; None if there are none."""
-        firsts, seconds = np.flatnonzero(self._can[:, one])[:2], np.flatnonzero(self._can[:, two])[:2]
-        return next(((int(a), int(b)) for a, b in itertools.product(firsts, seconds) if a != b), None)
 
     def _make(self, rows: Whole, move: int, times: int = 1) -> None:
         self._set(rows, self.counts[rows] + times * self._moves[move])

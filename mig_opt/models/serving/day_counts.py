@@ -133,7 +133,8 @@ class _CountProgram:
             self._cut(step, fleet)
             fleet.offer_instances()
             if problem.least[step]:
-                self.linear.at_least(f"least_{step}", fleet.costs, problem.costs.at_least(float(problem.least[step])))
+                least = problem.costs.limit(float(problem.least[step]), -problem.costs.noise)
+                self.linear.at_least(f"least_{step}", fleet.costs, least)
             hours = float(weight / problem.costs.scale)
             self._objective += [(variable, hours * cost) for variable, cost in fleet.costs]
             self._fleets.append(fleet)

@@ -12,9 +12,10 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
@@ -77,7 +78,8 @@ def _least_cost(demand: Demand, relaxation: Relaxation, control: Control[Deploym
     while control.goals is None or control.goals[0] > control.lower_bound:
         before = control.goals
         program = FleetProgram(demand, relaxation)
-        program.linear.at_least("as_costly_as_the_bound", program.costs, costs.at_least(control.lower_bound))
+        least = costs.limit(control.lower_bound, -costs.noise)
+        program.linear.at_least("as_costly_as_the_bound", program.costs, least)
         program.linear.minimise_sum(program.costs)
         if before is None:
             if program.solve(control, backend).status is Status.INFEASIBLE:
@@ -85,9 +87,9 @@ def _least_cost(demand: Demand, relaxation: Relaxation, control: Control[Deploym
             if control.goals is None:
                 return False
             continue
-        less = costs.below(before[0])
+        less = costs.limit(before[0], -costs.unit / 2)
         program.linear.at_most("less_costly", program.costs, less)
-        raised = _raiser(costs, control, before[0])
+        raised = partial(_raise_bound, costs, control, before[0])
         if program.solve(control, backend, raised).status is Status.INFEASIBLE:
             raised(less)
         if _nothing_between(before, demand, relaxation, control, backend):
@@ -106,24 +108,15 @@ def _nothing_between(
     """
     if control.goals != goals or control.expired:
         return False
-    *others, least = sorted({demand.costs.each[pool] for pool in relaxation.kinds.pools} - {Fraction(0)}, reverse=True)
-    numbers = [math.ceil(as_fraction(goals[0]) / cost) + 1 for cost in others]
-    if math.prod(numbers) > _MOST_NUMBERS:
+    costs = sorted({demand.costs.each[pool] for pool in relaxation.kinds.pools} - {Fraction(0)}, reverse=True)
+    if math.prod(as_fraction(goals[0]) // cost + 1 for cost in costs[:-1]) > _MOST_NUMBERS:
         return False
-    between = []
-    for counts in itertools.product(*map(range, numbers)):
-        known = sum(map(operator.mul, others, counts), Fraction(0))
-        # One more on either side: a cost may be a rounded sum.
-        first, last = (math.ceil((as_fraction(end) - known) / least) for end in (control.lower_bound, goals[0]))
-        if last - first > _FEW:
-            return False
-        totals = ((count, plain(known + count * least)) for count in range(max(first - 1, 0), last + 2))
-        between += [(*counts, count) for count, total in totals if control.lower_bound <= total < goals[0]]
-        if len(between) > _FEW:
-            return False
+    between = list(itertools.islice(_sums(costs, control.lower_bound, goals[0]), _FEW + 1))
+    if len(between) > _FEW:
+        return False
     for counts in between:
         program = FleetProgram(demand, relaxation)
-        for at, (cost, count) in enumerate(zip((*others, least), counts, strict=True)):
+        for at, (cost, count) in enumerate(zip(costs, counts, strict=True)):
             alike = (terms for pool, terms in program.of_pool.items() if demand.costs.each[pool] == cost)
             program.linear.equal(f"gpus_{at}", itertools.chain(*alike), count)
         program.linear.minimise_sum(program.costs)
@@ -132,16 +125,23 @@ def _nothing_between(
     return True
 
 
-def _raiser(costs: Costs, control: Control[Deployment], found: float) -> Callable[[float], None]:
-    """Return what reports bounds of the program for less than what was ``found``: above that they mean nothing."""
-    more = "take fewer GPUs" if costs.counted else "cost less"
+def _sums(costs: list[Fraction], low: float, high: float) -> Iterator[tuple[int, ...]]:
+    """Yield numbers of GPUs of each cost, the last of which is the least, that cost ``low`` or more, below ``high``."""
+    for counts in itertools.product(*(range(as_fraction(high) // cost + 2) for cost in costs[:-1])):
+        known = sum(map(operator.mul, costs, counts), Fraction(0))
+        # One more on either side: a cost may be a rounded sum.
+        first, last = (math.ceil((as_fraction(end) - known) / costs[-1]) for end in (low, high))
+        for count in range(max(first - 1, 0), last + 2):
+            if low <= plain(known + count * costs[-1]) < high:
+                yield *counts, count
 
-    def raise_bound(bound: float) -> None:
-        if bound > 0:
-            least = found if bound == math.inf else costs.raised(Fraction(bound) / costs.scale, costs.noise)
-            control.raise_bound(min(least, found), f"no whole numbers of partitions and segments {more}")
 
-    return raise_bound
+def _raise_bound(costs: Costs, control: Control[Deployment], found: float, bound: float) -> None:
+    """Report a bound of the program for less than what was ``found``: above that it means nothing."""
+    if bound > 0:
+        more = "take fewer GPUs" if costs.counted else "cost less"
+        least = found if bound == math.inf else costs.raised(Fraction(bound) / costs.scale, costs.noise)
+        control.raise_bound(min(least, found), f"no whole numbers of partitions and segments {more}")
 
 
 def _too_few(demand: Demand, relaxation: Relaxation) -> str:
@@ -160,7 +160,7 @@ def _fewest(at: int, demand: Demand, relaxation: Relaxation, control: Control[De
         return False
     program = FleetProgram(demand, relaxation)
     goals = [program.costs, program.gpus, program.slices]
-    known = [demand.costs.at_most(control.goals[0]), *control.goals[1:]]
+    known = [demand.costs.limit(control.goals[0], demand.costs.noise), *control.goals[1:]]
     for before in range(at):
         program.linear.at_most(f"as_good_{before}", goals[before], known[before])
     program.linear.at_most("better", goals[at], known[at] - 1)

@@ -239,7 +239,7 @@ class ChangeProgram:
         if not costs.counted:
             factors = {pool.kind.name: costs.factor(number) for number, pool in enumerate(self._demand.pools)}
             terms = [(variable, factors[name]) for name, variable in used]
-            self.linear.at_most("cost", terms, costs.at_most(cost))
+            self.linear.at_most("cost", terms, costs.limit(cost, costs.noise))
         sizes: list[Term] = [(number, option.profile.compute_slices) for _, option, number in self._fresh]
         sizes += [
             (stays, get_gpu(self._gpus[segment.gpu]).profile(segment.profile).compute_slices)

@@ -91,11 +91,6 @@ def test_the_same_table_twice_names_both_files(run, tmp_path):
     refuses(outcome, f"{two}: has a table of 'bert' on A30-24GB, as {one} has")
 
 
-def test_a_demand_for_too_many_segments(run, tmp_path):
-    path = services(tmp_path, services=[CHAT, {**SEARCH, "rate": 1e12}])
-    refuses(run("deploy", path), f"error: {path}\n  services[1].rate: needs at least 5e+09 segments")
-
-
 def test_a_heuristic_that_finds_nothing_says_who_can_tell(run, services_file, monkeypatch):
     method_that(monkeypatch, lambda demand, control: None)
     outcome = run("deploy", services_file, "--method", "first-fit")
@@ -209,7 +204,9 @@ def test_why_a_promise_is_not_kept_is_told(run, tmp_path, processes, throughput,
     refuses(run(*promised), f"error: {path}\n  services[1]: 'search' has SLOs on tokens")
 
 
-def test_names_that_no_script_can_hold(run, tmp_path):
+def test_demands_that_no_deployment_or_script_can_hold(run, tmp_path):
+    path = services(tmp_path, services=[CHAT, {**SEARCH, "rate": 1e12}])
+    refuses(run("deploy", path), f"error: {path}\n  services[1].rate: needs at least 5e+09 segments")
     path = services(tmp_path, services=[CHAT, {**SEARCH, "name": "nul\0", "rate": 900.0}])
     outcome = run("deploy", path, "--export", "nvidia-smi", "-o", tmp_path / "x.sh")
     refuses(outcome, f"error: {path}\n  services[1].name: has a character that no program can be given")
