@@ -34,8 +34,7 @@ from mig_opt.serving.demand import ENOUGH, Demand
 from mig_opt.serving.deployment import Deployment
 
 _MOST_NUMBERS, _FEW = 100_000, 50
-"""Numbers of all GPUs but the cheapest that are gone through at most, and sums of costs for which a program is solved.
-"""
+"""Numbers of the GPUs but the cheapest that are gone through at most, and sums of costs that get a program each."""
 
 _LOOSE = 1e-6
 """The tolerance with which HiGHS is asked again where it found nothing."""
@@ -156,8 +155,6 @@ def _too_few(demand: Demand, relaxation: Relaxation) -> str:
 def _fewest(at: int, demand: Demand, relaxation: Relaxation, control: Control[Deployment], backend: Backend) -> bool:
     """Find a deployment that is best in a goal among those as good in the goals before; return whether it is proven."""
     assert control.goals is not None
-    if control.expired:
-        return False
     program = FleetProgram(demand, relaxation)
     goals = [program.costs, program.gpus, program.slices]
     known = [demand.costs.limit(control.goals[0], demand.costs.noise), *control.goals[1:]]
