@@ -144,9 +144,13 @@ class MethodSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class TraceFromFile(BatchFromFile):
+class TraceFromFile:
     """A trace file, as :class:`BatchFromFile`; traces of a ``group`` are summarised together, by default by file."""
 
+    file: Annotated[str, _FILE]
+    gpu: Annotated[str | None, _OTHER_GPU] = None
+    gpus: Annotated[_Gpus | None, _OTHER_GPUS] = None
+    operation_costs: Annotated[bool, _COSTS] = True
     group: Annotated[str, _GROUP] = ""
 
 
