@@ -161,7 +161,8 @@ static int64_t keep_best(const Listing *listing, TaskSet *sets, int64_t *count, 
 /* Lists some sets of a stack: task by task, without it and with it, those that can have most value. */
 static bool list_some_of_stack(Listing *listing, int64_t at)
 {
-    const int64_t *node = node_of(listing, at), with_any = INT64_MIN; /* a bit that is no task */
+    const int64_t *node = node_of(listing, at);
+    const Set with_any = one_task << MOST_TASKS;
     int64_t tasks = listing->prices->count, count = listing->sets[node[ONE]].count, at_most = listing->at_most;
     const int32_t *ticks = listing->ticks->at + node[PROFILE] * tasks;
     TaskSet *sets = listing->work_sets, *next = sets + 4 * listing->of_branch;
@@ -169,7 +170,8 @@ static bool list_some_of_stack(Listing *listing, int64_t at)
     fill_best(listing, at);
     for (int64_t task = 0; task < tasks; task++) {
         const int32_t *best = listing->best.at + (tasks - 1 - task) * listing->columns;
-        int64_t bit = (int64_t)1 << task, price = listing->prices->at[task], found = 0;
+        int64_t price = listing->prices->at[task], found = 0;
+        Set bit = one_task << task;
         if (ticks[task] > at_most)
             continue;
         listing->steps_left -= count;
@@ -214,15 +216,18 @@ static bool list_stack(Listing *listing, int64_t at)
     return goes_on;
 }
 
-/* Writes the sets that are disjoint from one set, of a value in some range, to the front of the result, by index; returns
- * their number. */
-static int64_t disjoint(
-    const int64_t *sets, const int64_t *values, int64_t count, int64_t set, int64_t lowest, int64_t highest, int64_t *result)
+/* Sets in columns: both words of each, what it is worth, and what it can be worth with all else; room for some by index. */
+typedef struct { uint64_t *first, *last; int64_t *values, *potentials, *some; } Columns;
+
+/* Finds the sets that are disjoint from one set, of a value in some range, and returns their number. */
+static int64_t disjoint(const Columns *sets, int64_t count, Set set, int64_t lowest, int64_t highest)
 {
+    uint64_t first = (uint64_t)set, last = (uint64_t)(set >> BITS);
     int64_t found = 0;
     for (int64_t at = 0; at < count; at++) {
-        result[found] = at;
-        found += !(sets[at] & set) & (values[at] >= lowest) & (values[at] <= highest);
+        sets->some[found] = at;
+        found += !((sets->first[at] & first) | (sets->last[at] & last))
+            & (sets->values[at] >= lowest) & (sets->values[at] <= highest);
     }
     return found;
 }
@@ -273,35 +278,37 @@ static bool list_split(Listing *listing, int64_t at)
     const int32_t *outside = listing->outside[at].at;
     int64_t last = listing->columns - 1, count = two->count, needed = listing->needed;
     int64_t highest = at == listing->nodes->rows - 1 ? listing->highest : INT64_MAX / 2;
-    int64_t *sets = malloc(4 * (size_t)most(1, count) * sizeof *sets), *some = sets + count, *values = some + count;
-    int64_t *potentials = values + count;
+    int64_t *room = malloc(5 * (size_t)most(1, count) * sizeof *room);
+    Columns sets = {
+        (uint64_t *)room, (uint64_t *)room + count, room + 2 * count, room + 3 * count, room + 4 * count};
     uint64_t thinned = 0;
     /* What is needed of those that are kept rises soon if the first ones can have most. */
-    bool goes_on = sets && sort_by_potential(listing, two, outside)
+    bool goes_on = room && sort_by_potential(listing, two, outside)
         && (!listing->of_branch || sort_by_potential(listing, one, outside));
     for (int64_t other = 0; goes_on && other < count; other++) {
-        sets[other] = two->at[other].set, values[other] = two->at[other].value;
-        potentials[other] = potential(listing, &two->at[other], outside);
+        sets.first[other] = (uint64_t)two->at[other].set, sets.last[other] = (uint64_t)(two->at[other].set >> BITS);
+        sets.values[other] = two->at[other].value;
+        sets.potentials[other] = potential(listing, &two->at[other], outside);
     }
     for (int64_t row = 0; goes_on && row < one->count; row++) {
         TaskSet here = one->at[row];
         /* The longer path of the two leaves less for all else. */
         int64_t enough = needed - here.value, end = 0;
         for (int64_t step = (int64_t)1 << 40; step; step /= 2)
-            if (end + step <= count && potentials[end + step - 1] >= enough)
+            if (end + step <= count && sets.potentials[end + step - 1] >= enough)
                 end += step;
         listing->pairs += end;
         listing->steps_left -= end;
         goes_on = listing->steps_left >= 0 || listing->of_branch;
         enough -= outside[last - here.length / listing->grain];
-        int64_t found = goes_on ? disjoint(sets, values, end, here.set, enough, highest - here.value, some) : 0;
+        int64_t found = goes_on ? disjoint(&sets, end, here.set, enough, highest - here.value) : 0;
         for (int64_t index = 0; goes_on && index < found; index++) {
-            const TaskSet *there = &two->at[some[index]];
+            const TaskSet *there = &two->at[sets.some[index]];
             TaskSet both = {here.set | there->set, most(here.length, there->length), here.value + there->value};
             goes_on = add_of_split(listing, at, both, &needed, &thinned);
         }
     }
-    free(sets);
+    free(room);
     return goes_on;
 }
 
@@ -326,7 +333,7 @@ static Table table_in(char **memory, int64_t count)
 /* The steps are the sets and the pairs of sets that were looked at. Returns -1 if they, or the sets, are too many where all
  * are wanted. */
 EXPORT int64_t gpu_sets(
-    const IntegerRows *nodes, const TableRows *ticks, const Table *prices, const int64_t limits[9], Integers *sets,
+    const IntegerRows *nodes, const TableRows *ticks, const Table *prices, const int64_t limits[9], IntegerRows *sets,
     Integers *values, Integers *lengths, Integers *steps)
 {
     int64_t count = nodes->rows, tasks = ticks->columns, profiles = ticks->rows, found = -1;
@@ -347,7 +354,7 @@ EXPORT int64_t gpu_sets(
     listing.grains = (1 - 1e-12) / (double)limits[0];
     if (headers && listed && memory && listing.potentials && listing.work_sets) {
         for (int64_t at = 0; at < count; at++)
-            listed[at].most = limits[7] ? INT64_MAX : sets->count;
+            listed[at].most = limits[7] ? INT64_MAX : sets->rows;
         listing.inside = headers, listing.outside = headers + count, listing.times = headers + 2 * count;
         for (int64_t at = 0; at < 2 * count; at++)
             headers[at] = table_in(&end, columns);
@@ -372,8 +379,8 @@ EXPORT int64_t gpu_sets(
         const TaskSets *root = &listed[count - 1];
         if (goes_on) {
             found = 0;
-            for (int64_t at = 0; at < least(root->count, sets->count); at++) {
-                sets->at[found] = root->at[at].set, values->at[found] = root->at[at].value;
+            for (int64_t at = 0; at < least(root->count, sets->rows); at++) {
+                write_set(sets, found, root->at[at].set), values->at[found] = root->at[at].value;
                 lengths->at[found] = root->at[at].length;
                 found += root->at[at].value <= limits[6];
             }

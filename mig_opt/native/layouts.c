@@ -17,11 +17,11 @@ EXPORT int64_t extend_sets(
     TaskSets found = {.most = new_sets->count};
     int64_t count = 0;
     for (int64_t row = 0; row < sets->count && count >= 0; row++) {
-        TaskSet without = {sets->at[row], lengths->at[row], values->at[row]};
+        TaskSet without = {(uint64_t)sets->at[row], lengths->at[row], values->at[row]};
         count = extend_set(&how, without, &found) ? found.count : -1;
     }
     for (int64_t at = 0; at < count; at++) {
-        new_sets->at[at] = found.at[at].set;
+        new_sets->at[at] = (int64_t)found.at[at].set;
         new_lengths->at[at] = (int32_t)found.at[at].length;
         new_values->at[at] = (int32_t)found.at[at].value;
     }

@@ -83,11 +83,11 @@ EXPORT int64_t extend_sets(
     const int64_t limits[4], OF(room) Integers *new_sets, OF(room) Table *new_lengths, OF(room) Table *new_values);
 EXPORT int64_t gpu_sets(
     OF(nodes, 5) const IntegerRows *nodes, OF(profiles, tasks) const TableRows *ticks, OF(tasks) const Table *prices,
-    const int64_t limits[9], OF(room) Integers *sets, OF(room) Integers *values,
+    const int64_t limits[9], OF(room, words) IntegerRows *sets, OF(room) Integers *values,
     OF(room) Integers *lengths, OF(2) Integers *steps);
 EXPORT int64_t partition_of_sets(
-    OF(sets) const Integers *sets, OF(sets) const Integers *values, OF(sets) const Integers *rising,
-    OF(firsts) const Integers *firsts, const int64_t limits[2], OF(2) Integers *steps, OF(parts) Integers *parts);
+    OF(sets, words) const IntegerRows *sets, OF(sets) const Integers *values, OF(firsts) const Integers *firsts,
+    const int64_t limits[3], OF(2) Integers *steps, OF(parts, words) IntegerRows *parts);
 EXPORT int64_t join_sets(
     OF(sets) const Integers *sets, OF(sets) const Integers *needed, OF(sets) const Integers *first,
     OF(sets) const Integers *end, OF(others) const Integers *others, OF(others) const Table *values,

@@ -46,7 +46,8 @@ bool extend_set(Extension *how, TaskSet without, TaskSets *found)
                 continue;
             }
             left[depth] = 1;
-            int64_t bit = (int64_t)1 << depth, length = here->length + how->ticks[depth];
+            Set bit = one_task << depth;
+            int64_t length = here->length + how->ticks[depth];
             if (!(without.set & bit) && length <= how->at_most) {
                 path[depth + 1] = (TaskSet){here->set | bit, length, here->value + how->prices[depth]};
                 left[++depth] = 0;

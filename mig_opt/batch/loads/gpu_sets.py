@@ -21,10 +21,13 @@ from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.branches import Branches
 from mig_opt.batch.loads.layout_values import PricedTasks, open_layouts
 from mig_opt.batch.loads.layouts import Layout, LayoutTree, whole_layout
-from mig_opt.batch.loads.subsets import Integers
+from mig_opt.batch.loads.subsets import Integers, contents, rows_of_sets
 from mig_opt.batch.loads.task_sets import TaskSets, rows_of_shortest
 from mig_opt.gpu.geometry import members
 from mig_opt.native import loop
+
+MAX_TASKS_OF_GPU_SETS = 127
+"""Number of tasks above which a set does not fit into two words."""
 
 _MAX_LAYOUTS = 30_000
 """Layouts of enough value, at most: each takes about a millisecond."""
@@ -38,6 +41,9 @@ _NO_LIMIT = 2**62
 _LAYOUTS_AT_A_TIME = 8
 """Layouts of a thread at a time."""
 
+_SETS_AT_A_TIME = 4096
+"""Sets whose tasks are told apart at a time, which keeps the memory small."""
+
 _gpu_sets = loop("gpu_sets")
 
 
@@ -45,7 +51,7 @@ _gpu_sets = loop("gpu_sets")
 class GpuSets:
     """Sets of tasks that a GPU can run, each once."""
 
-    sets: Integers  # as bits, in rising order
+    sets: Integers  # as rows of words, in rising order
     values: Integers  # sums of the dual prices
     lengths: Integers  # ticks of the longest path, at least
     layouts: Integers  # a layout with which it can run the set as long as that, by index
@@ -72,10 +78,9 @@ _ALL = Thinning(0, 0)  # no thinning
 
 def valued(found: GpuSets, tasks: PricedTasks) -> GpuSets:
     """Return sets with their values at the prices of the tasks."""
-    values = np.zeros(len(found), np.int64)
-    for task, price in enumerate(tasks.prices.tolist()):
-        values += (found.sets >> task & 1) * price
-    return replace(found, values=values)
+    prices, parts = tasks.prices.astype(np.int64), range(0, len(found), _SETS_AT_A_TIME)
+    values = [contents(found.sets[at : at + _SETS_AT_A_TIME], len(prices)) @ prices for at in parts]
+    return replace(found, values=np.concatenate([np.zeros(0, np.int64), *values]))
 
 
 class GpuSetListing:
@@ -83,6 +88,7 @@ class GpuSetListing:
 
     def __init__(self, batch: IntegerBatch, branches: Branches, most: int) -> None:
         self._branches, self._most = branches, most
+        self._no_sets = rows_of_sets((), len(batch.batch.tasks))
         self._part = batch.part(range(len(batch.batch.tasks)), batch.gpus[:1])
         self._all_used = not batch.operations_take_no_time and branches.tell_all
         self._whole = whole_layout(branches) if batch.operations_take_no_time else None
@@ -127,7 +133,7 @@ class GpuSetListing:
     ) -> GpuSets | None:
         self.layouts = list(layouts) if self._whole is None else [self._whole]
         self._tasks, self._most_steps, self._steps_left, self._count = tasks, most_steps, most_steps, 0
-        parts: list[tuple[Integers, ...]] = [(np.zeros(0, np.int64),) * 4]
+        parts: list[tuple[Integers, ...]] = [(self._no_sets, *(np.zeros(0, np.int64),) * 3)]
         work = functools.partial(self._some, needed=needed, expired=expired, thinning=thinning)
         with ThreadPoolExecutor(workers) as pool:
             for some in pool.map(work, range(0, len(self.layouts), _LAYOUTS_AT_A_TIME)):
@@ -148,7 +154,8 @@ class GpuSetListing:
         """List the sets of some of the layouts; None if they are too many or the time is up."""
         found, tasks = [], self._tasks
         most, most_steps = (self._most, _MAX_STEPS) if thinning is _ALL else (2 * thinning.of_layout, _NO_LIMIT)
-        sets, values, lengths = (np.empty(most, np.int64) for _ in range(3))
+        sets = np.empty((most, self._no_sets.shape[1]), np.int64)
+        values, lengths = np.empty(most, np.int64), np.empty(most, np.int64)
         steps, empty = np.zeros(2, np.int64), int(not self._all_used)
         for at in range(start, min(start + _LAYOUTS_AT_A_TIME, len(self.layouts))):
             steps_left, full = min(self._steps_left, most_steps), self._count > self._most

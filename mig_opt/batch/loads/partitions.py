@@ -10,7 +10,7 @@ import numpy as np
 
 from mig_opt.batch.loads.gpu_sets import GpuSets
 from mig_opt.batch.loads.layout_values import PricedTasks
-from mig_opt.batch.loads.subsets import Integers
+from mig_opt.batch.loads.subsets import Integers, contents, rows_of_contents, sets_of_rows
 from mig_opt.native import loop
 
 _FIRSTS_AT_A_TIME = 64
@@ -30,12 +30,21 @@ class Partition(NamedTuple):
     at: int  # where the search ended: the next one for another partition of the same sets can begin there
 
 
-def _with_bits(sets: Integers, bits: Integers) -> Integers:
-    """Return sets whose bits are some of the bits before, in this order."""
-    moved = np.zeros(len(sets), np.int64)
-    for at, bit in enumerate(bits.tolist()):
-        moved |= (sets >> bit & 1) << at
-    return moved
+def _in_order(found: GpuSets, tasks: PricedTasks, count: int) -> tuple[Integers, Integers, Integers, Integers]:
+    """Return all tasks, the sets in that order of tasks, their values, and which of them may begin a partition.
+
+    The first task is the one that the fewest sets have.
+    """
+    inside = contents(found.sets, len(tasks.prices))
+    # Fewer sets begin a partition then.
+    rare = np.argsort(inside.sum(axis=0, dtype=np.int64), kind="stable")
+    inside = inside[:, rare]
+    first = inside.argmax(axis=1)
+    order = np.lexsort([-found.values, first])
+    values = np.ascontiguousarray(found.values[order])
+    firsts = np.nonzero((first[order] == 0) & (values >= tasks.value - (count - 1) * values.max(initial=0)))[0]
+    # The less a set is worth, the more freely the others can be divided.
+    return rare, rows_of_contents(inside[order]), values, firsts[::-1]
 
 
 def partition_of_sets(
@@ -46,12 +55,13 @@ def partition_of_sets(
     workers: int,
     expired: Callable[[], bool],
     begin: int = 0,
+    most_of_first: int | None = None,
 ) -> Partition:
     """Find a partition of all tasks into some of the sets.
 
     A depth-first search, which tells 64 sets at a time whether they are disjoint from those before: of the tasks that
     are left, the one that is in the fewest sets is in the next one, and those that are still to come are worth no more
-    than the best one each.
+    than the best one each. With more than three sets to come, the sets that are left are counted again each time.
 
     Parameters
     ----------
@@ -69,33 +79,30 @@ def partition_of_sets(
         Returns True once the time is up.
     begin : int
         Where another search ended, if partitions before that are not wanted.
+    most_of_first : int, optional
+        Words of 64 sets for the partitions that begin with the same set, at most: none is missed if not given.
 
     Returns
     -------
     Partition
         Its parts are None also if the time is up.
     """
-    everything, left, over = (1 << len(tasks.prices)) - 1, most_steps, False
+    left, over, complete = most_steps, False, True
     if count == 1:
-        return Partition((everything,) if everything in found.sets else (), len(found), 0)
-    # Tasks of the fewest sets first: fewer sets begin a partition then.
-    rare = np.argsort([int((found.sets >> task & 1).sum()) for task in range(len(tasks.prices))], kind="stable")
-    sets = _with_bits(found.sets, rare)
-    order = np.lexsort([-found.values, sets & -sets])
-    sets, values, rising = sets[order], np.ascontiguousarray(found.values[order]), np.sort(sets)
+        everything = contents(found.sets, len(tasks.prices)).all(axis=1)
+        return Partition(tuple(sets_of_rows(found.sets[everything])), len(found), 0)
+    rare, sets, values, firsts = _in_order(found, tasks, count)
     begun: list[Integers] = []  # by search: its steps, and what is not 0 once it is to end
-    firsts = np.nonzero((sets & 1 != 0) & (values >= tasks.value - (count - 1) * values.max(initial=0)))[0]
-    # The less a set is worth, the more freely the others can be divided.
-    firsts = firsts[::-1]
 
     def search(chunk: Integers) -> tuple[int, Integers]:
         nonlocal left
-        parts, steps = np.zeros(count, np.int64), np.array([left, 0])
+        parts, steps = np.zeros((count, sets.shape[1]), np.int64), np.array([left, 0])
         begun.append(steps)
         if over or left <= 0 or expired():
             return -1, parts
-        found = _partition_of_sets(sets, values, rising, chunk, (everything, tasks.value), steps, parts)
-        left -= most_steps if found < 0 else int(steps[0])
+        limits = len(rare), tasks.value, most_of_first or most_steps
+        found = _partition_of_sets(sets, values, chunk, limits, steps, parts)
+        left -= int(steps[0])
         return found, parts
 
     def end() -> None:
@@ -112,9 +119,10 @@ def partition_of_sets(
                     if expired():
                         end()
                 ended, parts = each.result()
-                if ended:
-                    back = tuple(_with_bits(parts, np.argsort(rare)).tolist())
-                    return Partition(back if ended > 0 else None, most_steps - left, at)
+                complete &= not ended
+                if ended > 0 or (not complete and (over or left <= 0)):
+                    back = rows_of_contents(contents(parts, len(rare))[:, np.argsort(rare)])
+                    return Partition(tuple(sets_of_rows(back)) if ended > 0 else None, most_steps - left, at)
         finally:
             end()
-    return Partition((), most_steps - left, len(chunks))
+    return Partition(() if complete else None, most_steps - left, len(chunks))

@@ -228,9 +228,10 @@ def _shortest(found: list[Sets]) -> Sets:
 
 
 def rows_of_shortest(sets: Integers, lengths: Integers | Table) -> Integers:
-    """Return the row of each set with its least length, in rising order of the sets."""
-    order = np.lexsort((lengths, sets))
+    """Return the row of each set with its least length, in rising order of the sets; they may be rows of words."""
+    words = np.atleast_2d(sets.T)
+    order = np.lexsort((lengths, *words))
     first = np.ones(len(order), np.bool_)
-    first[1:] = np.diff(sets[order]) != 0
+    first[1:] = (np.diff(words[:, order]) != 0).any(axis=0)
     rows: Integers = order[first]
     return rows

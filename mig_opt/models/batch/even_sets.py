@@ -23,7 +23,7 @@ from mig_opt.batch.loads.columns import grain_of
 from mig_opt.batch.loads.gpu_sets import GpuSets, Thinning
 from mig_opt.batch.loads.layout_values import PricedTasks, best_layouts, priced_tasks
 from mig_opt.batch.loads.layouts import Layout
-from mig_opt.batch.loads.subsets import Reals
+from mig_opt.batch.loads.subsets import Reals, contents
 from mig_opt.models.batch.block_search import BlockSearch, M
 from mig_opt.models.batch.dual_price_bound import DualPrices
 from mig_opt.models.batch.set_prices import SearchedSets, TooMuchError
@@ -84,12 +84,12 @@ def evened(found: GpuSets, prices: Reals, gpus: int) -> Evened:
     That is a step of Newton's method for the least soft maximum of the values.
     """
     sets, values = (each[:: -(-len(found) // _WEIGHED)] for each in (found.sets, found.values))
-    contents = (sets[:, np.newaxis] >> np.arange(len(prices)) & 1).astype(np.float64)
+    inside = contents(sets, len(prices)).astype(np.float64)
     # The number of sets falls exponentially as their value rises.
     scale = float((np.median(values) - values.min() + 1) / values.mean() / np.log(2))
-    step = np.linalg.solve(np.cov(contents.T) + _REGULAR * np.eye(len(prices)), contents.mean(axis=0) - 1 / gpus)
-    uneven = float(np.std(contents @ step))
-    worth = float((contents @ prices).mean())
+    step = np.linalg.solve(np.cov(inside.T) + _REGULAR * np.eye(len(prices)), inside.mean(axis=0) - 1 / gpus)
+    uneven = float(np.std(inside @ step))
+    worth = float((inside @ prices).mean())
     new = np.maximum(prices - min(1.0, _REACH / max(uneven, 1e-9)) * scale * worth * step, 0.0)
     return Evened(new / new.sum(), uneven)
 
@@ -189,6 +189,8 @@ class EvenSets(SearchedSets[M]):
         if not long:
             first = ranked[: int(_KNOWN * _SAMPLED)]
             return [*first, *new, *ranked[len(first) :]][:_SAMPLED]
-        most = self._effort * _LISTED
+        # Where layouts have few sets, as with few tasks on a GPU, there are more of them.
+        enough = np.cumsum([self._known[layout] * _LONG.of_layout for layout in ranked]) < 2 * _MANY
+        most = self._effort * max(_LISTED, int(enough.sum()))
         have = [layout for layout in ranked if self._known[layout] > 0][:most]
         return have if 3 * len(have) >= most else [*have, *new][:most]

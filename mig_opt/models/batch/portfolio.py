@@ -68,9 +68,13 @@ _MAX_TASKS_OF_FEW_SETS = 10
 """Number of tasks on a GPU above which sets are mostly too many: a partition into them comes after a long local search,
 and is not tried again if it has found nothing."""
 
-_LEAST_GPUS_OF_MANY_PARTITIONS = 4
-"""Number of GPUs from which on partitions are frequent near the bound if sets are many, as it is the exponent. With
-three of them the local search is ahead."""
+_MAX_TASKS_OF_MANY_SETS = 62
+"""Number of tasks above which sets are of no use if they are many: of a hundred tasks, a thinned list tells too little
+about which prices are even."""
+
+_LEAST_GPUS_OF_MANY_PARTITIONS, _LEAST_GPUS_OF_FEW_SETS = 4, 6
+"""Number of GPUs from which on partitions are frequent near the bound if sets are many, as it is the exponent; and if
+they are few. With three of them the local search is ahead, with four or five and few sets, the proof."""
 
 _MOST_EFFORT = 64
 """Effort at which partitions into sets end: the first one has 1."""
@@ -161,7 +165,11 @@ class Portfolio:
     def has_sets(self) -> bool:
         """True if the tasks can be partitioned into sets of GPUs that are alike."""
         found = self.dual_prices
-        return found is not None and self.gpus > 1 and self.search.problem.alike and has_sets(found, self.tasks)
+        return found is not None and self.gpus > 1 and self._can_list(found)
+
+    def _can_list(self, prices: DualPrices) -> bool:
+        many = self.tasks > _MAX_TASKS_OF_MANY_SETS and not self.has_few_sets
+        return self.search.problem.alike and not many and has_sets(prices, self.tasks)
 
     @property
     def has_few_sets(self) -> bool:
@@ -211,7 +219,7 @@ class Portfolio:
                 self.sets.look_for_schedules(patient=False)
 
     def _set_bound(self, prices: DualPrices, over: Callable[[], bool]) -> SetBound[BlockModel] | None:
-        listed = not self.has_many_partitions and self.search.problem.alike and has_sets(prices, self.tasks)
+        listed = not self.has_many_partitions and self._can_list(prices)
         return SetBound(self.search, prices, 1, expired=over) if listed else None
 
     def price(self, share: float) -> None:
@@ -230,8 +238,12 @@ class Portfolio:
         return self._sets
 
     def partition(self, share: float) -> None:
-        """Look at all sets, each time with more effort."""
+        """Look at all sets, each time with more effort; before that for schedules, if partitions are frequent."""
         search = self.search
+        if self.has_few_sets and self.gpus >= _LEAST_GPUS_OF_FEW_SETS:
+            self.improve(_LONG_IDLE_CYCLES)
+            if search.open:
+                self.sets.look_for_schedules(effort=_MOST_EFFORT_OF_LISTS)
         before = search.lower, search.upper
         self.sets.prove(share, self._effort)
         # More sets than that are too many with any effort.

@@ -11,17 +11,19 @@ The limit begins close to the bound and grows, since the work does as well.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Generic
 
 import numpy as np
+import numpy.typing as npt
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.loads.gpu_sets import GpuSetListing, GpuSets, valued
 from mig_opt.batch.loads.layout_values import PricedTasks
 from mig_opt.batch.loads.partitions import partition_of_sets
+from mig_opt.batch.loads.subsets import keys, rows_of_sets
 from mig_opt.batch.schedule import Schedule, on_gpus
 from mig_opt.method.control import Control
 from mig_opt.method.options import RunOptions
@@ -38,6 +40,9 @@ _MAX_WORDS, _WORDS_PER_SECOND = 2**32, 8e8
 
 _EVEN_EFFORT = 0.1
 """Effort of the search for a partition into sets of about the mean value."""
+
+_LEAST_FIRSTS = 64
+"""Sets that begin a partition, and are tried in search of a schedule: one alone begins too many on eight GPUs."""
 
 _MOST_IN_VAIN = 3
 """Partitions whose schedules are no shorter, until other sets are listed."""
@@ -95,15 +100,21 @@ class SetPartition(Generic[M]):
         begin, at_most = 0, self._search.upper - 1
         for _ in range(_MOST_IN_VAIN):
             late = [one for one, alone in self._alone.items() if alone.ticks > at_most]
-            found = found.at((found.lengths <= at_most) & ~np.isin(found.sets, np.array(late, np.int64)))
+            found = found.at((found.lengths <= at_most) & ~self._rows(found, late))
             if self._expired() or not len(found):
                 return
-            parts, begin = self._partition(found, tasks, effort, begin)
+            parts, begin = self._partition(found, tasks, effort, begin, _LEAST_FIRSTS)
             if not parts:
                 return
             self._schedule(listing, found, parts, at_most)
             if self._search.upper <= at_most:
                 return
+
+    def _rows(self, found: GpuSets, sets: Iterable[int]) -> npt.NDArray[np.bool_]:
+        """Return which of the listed sets are some of these."""
+        tasks = len(self._search.problem.batch.tasks)
+        rows: npt.NDArray[np.bool_] = np.isin(keys(found.sets), keys(rows_of_sets(sets, tasks)))
+        return rows
 
     def _expired(self) -> bool:
         return self._search.control.left_until(self._end) <= 0
@@ -118,7 +129,7 @@ class SetPartition(Generic[M]):
             # Once there is a schedule, a shorter one has some of the same sets.
             at_most = min(at_most, self._search.upper - 1)
             late = [one for one, alone in self._alone.items() if alone.lower > at_most]
-            found = found.at((found.lengths <= at_most) & ~np.isin(found.sets, np.array(late, np.int64)))
+            found = found.at((found.lengths <= at_most) & ~self._rows(found, late))
             if not len(found):
                 return True
             prices, _ = self._bound.program.prices(self._bound.prices, among=found.sets)
@@ -132,14 +143,17 @@ class SetPartition(Generic[M]):
         return False
 
     def _partition(
-        self, found: GpuSets, tasks: PricedTasks, effort: float, begin: int = 0
+        self, found: GpuSets, tasks: PricedTasks, effort: float, begin: int = 0, least_firsts: int = 1
     ) -> tuple[tuple[int, ...], int]:
         """Return a partition of all tasks into some of the sets, an empty one if there is none; and where it was."""
         control = self._search.control
         # In a deterministic run the clock stands still meanwhile.
         rate = control.workers * _WORDS_PER_SECOND
         most = int(min(effort * _MAX_WORDS, 1 + control.left_until(self._end) * rate))
-        parts, steps, at = partition_of_sets(found, tasks, self._gpus, most, control.workers, self._expired, begin)
+        workers, expired = control.workers, self._expired
+        parts, steps, at = partition_of_sets(
+            found, tasks, self._gpus, most, workers, expired, begin, max(1, most // least_firsts)
+        )
         control.spend(steps / rate)
         if parts is None:
             raise TooMuchError
@@ -155,7 +169,7 @@ class SetPartition(Generic[M]):
         for tasks in partition:
             alone = self._alone.get(tasks)
             if alone is None:
-                layout = int(found.layouts[np.searchsorted(found.sets, tasks)])
+                layout = int(found.layouts[self._rows(found, [tasks])][0])
                 alone = self._alone[tasks] = _OneGpu(search, listing.places(tasks, layout))
             if alone.ticks > at_most and not alone.tried:
                 alone.solve(self._solve)

@@ -20,11 +20,10 @@ import numpy as np
 
 from mig_opt.batch.loads.branches import Branches
 from mig_opt.batch.loads.columns import grain_of
-from mig_opt.batch.loads.gpu_sets import GpuSetListing, GpuSets, Thinning
+from mig_opt.batch.loads.gpu_sets import MAX_TASKS_OF_GPU_SETS, GpuSetListing, GpuSets, Thinning
 from mig_opt.batch.loads.layout_values import PricedTasks, priced_tasks
 from mig_opt.batch.loads.layouts import MAX_LAYOUTS, Layout, number_of_layouts
-from mig_opt.batch.loads.subsets import NEVER, Integers, Reals
-from mig_opt.batch.loads.task_sets import MAX_TASKS_OF_SETS
+from mig_opt.batch.loads.subsets import NEVER, Integers, Reals, contents, keys, rows_of_sets
 from mig_opt.models.batch.block_search import BlockSearch, M
 from mig_opt.models.batch.dual_price_bound import DualPrices
 from mig_opt.models.solvers.covering import CoveringProgram
@@ -68,9 +67,6 @@ _KNOWN = 3_000
 _NEW_SETS = 60
 """Sets that are added to the linear program at a time."""
 
-_SETS_AT_A_TIME = 4096
-"""Sets whose tasks are told apart at a time, which keeps the memory small."""
-
 _STEPS_PER_SECOND, _SECONDS_PER_LAYOUT = 4e8, 1e-3
 """Sets and pairs of them that a thread looks at; seconds for the tables of a layout."""
 
@@ -81,7 +77,7 @@ class TooMuchError(Exception):
 
 def has_sets(prices: DualPrices, tasks: int) -> bool:
     """Return True if the sets of one GPU can be listed: neither tasks nor layouts are too many."""
-    return tasks <= MAX_TASKS_OF_SETS and number_of_layouts(prices.branches) <= MAX_LAYOUTS
+    return tasks <= MAX_TASKS_OF_GPU_SETS and number_of_layouts(prices.branches) <= MAX_LAYOUTS
 
 
 class SearchedSets(Generic[M]):
@@ -252,7 +248,7 @@ class SetProgram:
     """Linear program of the partition of all tasks into sets that are known."""
 
     def __init__(self, tasks: int, gpus: int) -> None:
-        self._gpus, self._sets, self._limits = gpus, np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self._gpus, self._sets, self._limits = gpus, rows_of_sets((), tasks), np.zeros(0, np.int64)
         self._contents = np.zeros((0, tasks), np.float32)
         self._program = CoveringProgram(tasks)
 
@@ -271,13 +267,11 @@ class SetProgram:
 
     def add(self, sets: Integers, limit: int) -> bool:
         """Let a partition have more sets within a limit, in ticks; return True if any of them is new."""
-        new = sets[~np.isin(sets, self._sets)]
+        new = sets[~np.isin(keys(sets), keys(self._sets))]
         self._limits = np.concatenate([self._limits, np.full(len(new), limit)])
         self._sets = np.concatenate([self._sets, new])
-        contents, tasks = np.empty((len(new), self._contents.shape[1]), np.float32), np.arange(self._contents.shape[1])
-        for at in range(0, len(new), _SETS_AT_A_TIME):
-            contents[at : at + _SETS_AT_A_TIME] = new[at : at + _SETS_AT_A_TIME, np.newaxis] >> tasks & 1
-        self._contents = np.concatenate([self._contents, contents])
+        inside = contents(new, self._contents.shape[1]).astype(np.float32)
+        self._contents = np.concatenate([self._contents, inside])
         return len(new) > 0
 
     def prices(self, start: Reals, region: float = 1.0, among: Integers | None = None) -> tuple[Reals, float]:
@@ -285,17 +279,17 @@ class SetProgram:
 
         With a ``region`` below 1, they differ from the ``start`` by this share at most.
         """
-        rows = slice(None) if among is None else np.isin(self._sets, among)
-        sets, contents = self._sets[rows], self._contents[rows]
+        rows = slice(None) if among is None else np.isin(keys(self._sets), keys(among))
+        sets, inside = self._sets[rows], self._contents[rows]
         prices = best = start
         if region < 1:
-            center = start / float((contents @ start.astype(np.float32)).max())
+            center = start / float((inside @ start.astype(np.float32)).max())
             self._program.price_within((1 - region) * center, (1 + region) * center)
         else:
             self._program.price_within(np.zeros(len(start)), np.ones(len(start)))
         highest, cautious = 0.0, True
         while True:
-            values = contents @ prices.astype(np.float32)
+            values = inside @ prices.astype(np.float32)
             bound = float(prices.sum() / values.max())
             if bound > highest:
                 best, highest = prices / float(values.max()), bound
@@ -303,7 +297,7 @@ class SetProgram:
                 break
             some = np.argpartition(-values, min(_NEW_SETS, len(values)) - 1)[:_NEW_SETS]
             new = self._program.add(
-                {int(sets[at]): dict.fromkeys(np.nonzero(contents[at])[0].tolist(), 1) for at in some}
+                {sets[at].tobytes(): dict.fromkeys(np.nonzero(inside[at])[0].tolist(), 1) for at in some}
             )
             if self._program.solve() is None or not (new or cautious):
                 break

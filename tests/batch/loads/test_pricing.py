@@ -19,7 +19,7 @@ from mig_opt.batch.loads.columns import PricingProblem, combine_in_orders, fill_
 from mig_opt.batch.loads.gpu_sets import GpuSets
 from mig_opt.batch.loads.layout_values import PricedTasks
 from mig_opt.batch.loads.partitions import partition_of_sets
-from mig_opt.batch.loads.subsets import NEVER
+from mig_opt.batch.loads.subsets import NEVER, contents, rows_of_contents, rows_of_sets, sets_of_rows
 from mig_opt.batch.loads.tree import LoadTree
 from mig_opt.gpu.model import GpuModel, Profile
 
@@ -107,12 +107,15 @@ def found_in(
     most_steps: int = 2**40,
     workers: int = 1,
     expired: bool = False,
+    most_of_first: int | None = None,
 ) -> tuple[tuple[int, ...] | None, int]:
-    known, priced = np.unique(np.array(sets, np.int64)), np.array(prices, np.int32)
-    values = (known[:, np.newaxis] >> np.arange(len(prices)) & 1) @ priced.astype(np.int64)
+    known, priced = rows_of_sets(sorted(set(sets)), len(prices)), np.array(prices, np.int32)
+    values = contents(known, len(prices)) @ priced.astype(np.int64)
     tasks = PricedTasks(np.ones((1, len(prices)), np.int32), priced, int(priced.sum()), 10, 1, 2**20)
     listed = GpuSets(known, values, np.zeros(len(known), np.int64), np.zeros(len(known), np.int64))
-    return partition_of_sets(listed, tasks, count, most_steps, workers, lambda: expired)[:2]
+    return partition_of_sets(listed, tasks, count, most_steps, workers, lambda: expired, most_of_first=most_of_first)[
+        :2
+    ]
 
 
 @given(
@@ -125,12 +128,16 @@ def found_in(
 @settings(max_examples=300)
 def test_there_is_one_if_there_is_any(sets: list[int], prices: list[int], count: int, workers: int) -> None:
     found, steps = found_in(sets, prices, count, workers=workers)
+    blocks = {1 << at: (1 << 13) - 1 << 13 * at for at in range(9)}  # of tasks that stay together, in two words
+    wide = [sum(block for bit, block in blocks.items() if one & bit) for one in sets]
+    found_wide, _ = found_in(wide, [price for price in prices for _ in range(13)], count)
     exists = any(
         sum(some) == EVERYTHING and all(not one & other for one, other in itertools.combinations(some, 2))
         for some in itertools.combinations(sorted(set(sets)), count)
     )
     assert found is not None
-    assert bool(found) == exists
+    assert found_wide is not None
+    assert bool(found) == bool(found_wide) == exists
     assert steps >= 0
     if found:
         assert len(found) == count
@@ -152,14 +159,39 @@ def test_there_is_one_among_hundreds_of_sets_if_there_is_any(seed: int) -> None:
     assert not found or (sum(found) == 2**12 - 1 and set(found) <= sets)
 
 
-@pytest.mark.parametrize("count", [3, 4])
-def test_the_only_one_among_thousands_of_sets_is_found(count: int) -> None:
-    rng, tasks = Random(count), list(range(60))
+@pytest.mark.parametrize(("count", "most"), [(3, 60), (4, 60), (3, 64), (4, 126), (9, 126)])
+def test_the_only_one_among_thousands_of_sets_is_found(count: int, most: int) -> None:
+    rng, tasks = Random(count), list(range(most))
     rng.shuffle(tasks)
     parts = {sum(1 << at for at in tasks[part::count]) for part in range(count)}
-    others = {sum(1 << at for at in rng.sample(range(60), 60 // count)) for _ in range(40_000)}
-    found, _ = found_in([*parts, *others], [1] * 60, count, workers=2)
+    others = {
+        sum(1 << at for at in rng.sample(range(most), most // count)) for _ in range(40_000 if count < 9 else 900)
+    }
+    found, _ = found_in([*parts, *others], [1] * most, count, workers=2)
     assert set(found or ()) == parts
+
+
+@given(st.integers(1, 127).flatmap(lambda tasks: st.tuples(st.just(tasks), st.sets(st.integers(0, 2**tasks - 1)))))
+def test_sets_as_rows_of_words(given: tuple[int, set[int]]) -> None:
+    tasks, sets = given
+    rows = rows_of_sets(sorted(sets), tasks)
+    assert rows.shape == (len(sets), 1 if tasks <= 64 else 2)
+    assert sets_of_rows(rows) == sorted(sets)
+    inside = contents(rows, tasks)
+    assert inside.tolist() == [[one >> task & 1 for task in range(tasks)] for one in sorted(sets)]
+    assert (rows_of_contents(inside) == rows).all()
+
+
+def test_a_search_in_parts_never_says_that_there_is_none_where_there_is_one() -> None:
+    rng, ones, outcomes, most = Random(3), [1] * 18, set(), 50_000
+    for at in range(40):
+        sets = [sum(1 << at for at in rng.sample(range(18), 3)) for _ in range(30 + 2 * at)]
+        whole, _ = found_in(sets, ones, 6)
+        found, _ = found_in(sets, ones, 6, most_steps=most, most_of_first=most // 16)
+        assert whole is not None
+        assert found is None or bool(found) == bool(whole)
+        outcomes.add(None if found is None else bool(found))
+    assert outcomes == {None, True, False}
 
 
 @pytest.mark.parametrize("limits", [{"most_steps": 3}, {"expired": True}])
@@ -178,7 +210,7 @@ def test_many_sets_with_the_first_task() -> None:
 def test_a_search_ends_with_the_time(workers: int) -> None:
     """Five tasks in each set, but 41 tasks: all has to be looked at."""
     rng, looks = Random(1), itertools.count()
-    known = np.unique([sum(1 << at for at in rng.sample(range(41), 5)) for _ in range(20_000)])
+    known = rows_of_sets({sum(1 << at for at in rng.sample(range(41), 5)) for _ in range(20_000)}, 41)
     figures = np.full(len(known), 5, np.int64)
     tasks = PricedTasks(np.ones((1, 41), np.int32), np.ones(41, np.int32), 40, 10, 1, 2**20)
     sets = GpuSets(known, figures, figures, figures)

@@ -17,6 +17,7 @@ from mig_opt.batch.loads.columns import grain_of
 from mig_opt.batch.loads.gpu_sets import GpuSetListing, GpuSets, Thinning
 from mig_opt.batch.loads.layout_values import LayoutValues, best_layouts, priced_tasks
 from mig_opt.batch.loads.layouts import LayoutTree
+from mig_opt.batch.loads.subsets import contents, sets_of_rows
 from mig_opt.models.batch import even_sets
 from mig_opt.models.batch.dual_price_bound import DualPrices, has_dual_price_bound
 from mig_opt.models.batch.even_sets import evened
@@ -28,8 +29,9 @@ from mig_opt.models.batch.set_prices import has_sets
 def worth(prices: np.ndarray, mean: float) -> GpuSets:
     """Return the sets of 4 of 16 tasks that are worth some value at least."""
     sets = np.array([sum(1 << at for at in some) for some in itertools.combinations(range(16), 4)])
-    values = np.round(10_000 * ((sets[:, np.newaxis] >> np.arange(16) & 1) @ prices)).astype(np.int64)
-    return GpuSets(sets, values, values, values).at(values >= 10_000 * mean)
+    rows = sets[:, np.newaxis]
+    values = np.round(10_000 * (contents(rows, 16) @ prices)).astype(np.int64)
+    return GpuSets(rows, values, values, values).at(values >= 10_000 * mean)
 
 
 def test_a_step_leaves_fewer_sets_with_each_task_in_as_many() -> None:
@@ -39,7 +41,7 @@ def test_a_step_leaves_fewer_sets_with_each_task_in_as_many() -> None:
     after = worth(found.prices, 0.255)
     assert found.prices.sum() == pytest.approx(1.0)
     assert len(after) < 0.8 * len(before)
-    often = [(before.sets >> at & 1).mean() for at in range(16)]
+    often = contents(before.sets, 16).mean(axis=0)
     assert np.corrcoef(found.prices - prices, often)[0, 1] < -0.9
 
 
@@ -60,17 +62,18 @@ def test_a_thinned_list_has_some_of_all_sets() -> None:
         return found
 
     everything = listing.sets(tasks, needed, 2**28, 1, lambda: False)
-    layouts, lengths = listing.layouts, dict(zip(everything.sets.tolist(), everything.lengths.tolist(), strict=True))
+    layouts = listing.layouts
+    lengths = dict(zip(sets_of_rows(everything.sets), everything.lengths.tolist(), strict=True))
     assert len(lengths) > 1_000
     unthinned = some(10**6, 10**6)
-    assert dict(zip(unthinned.sets.tolist(), unthinned.lengths.tolist(), strict=True)) == lengths
+    assert dict(zip(sets_of_rows(unthinned.sets), unthinned.lengths.tolist(), strict=True)) == lengths
     highest = int(np.median(everything.values))
     for of_branch in (20, 200):
         thinned = some(of_branch, 60, highest)
         assert 0 < len(thinned) < 0.9 * len(lengths)
         assert np.bincount(thinned.layouts).max() < 120
         assert (thinned.values <= highest).all()
-        for one, length in zip(thinned.sets.tolist(), thinned.lengths.tolist(), strict=True):
+        for one, length in zip(sets_of_rows(thinned.sets), thinned.lengths.tolist(), strict=True):
             assert lengths[one] <= length <= limit
     assert listing.some(tasks, layouts, needed, 1, lambda: True, Thinning(20, 60)) is None
 

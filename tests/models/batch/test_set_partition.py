@@ -7,12 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import realistic_batches, tiny_batches
 
-from mig_opt import Batch, LiveInstance, Pool, Status, generate_batch, get_gpu, solve, validate
+from mig_opt import Batch, LiveInstance, Pool, Status, Task, generate_batch, get_gpu, solve, validate
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.branches import branches_of
 from mig_opt.batch.loads.columns import grain_of
 from mig_opt.batch.loads.gpu_sets import GpuSetListing
 from mig_opt.batch.loads.layout_values import priced_tasks
+from mig_opt.batch.loads.subsets import contents, sets_of_rows
 from mig_opt.gpu.geometry import members
 from mig_opt.models.batch.dual_price_bound import DualPrices, has_dual_price_bound, raise_bound_by_dual_prices
 from mig_opt.models.batch.portfolio import CpSearch, cp
@@ -99,19 +100,38 @@ def test_the_sets_of_a_gpu_are_all_that_it_can_run(batch: Batch) -> None:
     listing = GpuSetListing(problem, branches, 2**16)
     assert (listing.sets(tasks, 1, 2**24, 1, lambda: True), listing.steps) == (None, 0)
     found = listing.sets(tasks, 1, 2**24, 1, lambda: False)
-    assert (1 << len(batch.tasks)) - 1 in found.sets.tolist()
-    assert (
-        found.values == [sum(int(tasks.prices[at]) for at in range(8) if one >> at & 1) for one in found.sets]
-    ).all()
+    sets = sets_of_rows(found.sets)
+    assert (1 << len(batch.tasks)) - 1 in sets
+    assert found.values.tolist() == [sum(tasks.prices[list(members(one))].tolist()) for one in sets]
     listing._most = 1  # which is a limit for the listing alone
-    for one, layout in list(zip(found.sets.tolist(), found.layouts.tolist(), strict=True))[::9]:
+    for one, layout in list(zip(sets, found.layouts.tolist(), strict=True))[::9]:
         assert list(listing.places(one, layout)) == list(members(one))
+
+
+def test_sets_of_more_tasks_than_a_word_has_bits() -> None:
+    """Tasks that take too long are in none; the others are in the same sets as if they were alone."""
+    few = generate_batch(8, gpu="A30", gpus=2, seed=1)
+    long = [Task(f"long{at}", {1: 1e3, 2: 1e3, 4: 1e3}) for at in range(92)]
+    many = few.replace(tasks=(*few.tasks[:4], *long, *few.tasks[4:]))
+    found = []
+    for batch, own in ((few, range(8)), (many, (0, 1, 2, 3, 96, 97, 98, 99))):
+        problem = IntegerBatch(batch)
+        branches, limit = branches_of(problem), problem.ticks.floor(55.0)
+        prices = np.isin(np.arange(len(batch.tasks)), own).astype(float)
+        tasks = priced_tasks(problem, branches, prices, limit, grain_of(branches, limit, 500))
+        listed = GpuSetListing(problem, branches, 2**20).sets(tasks, tasks.value // 3, 2**28, 2, lambda: False)
+        inside = contents(listed.sets, len(batch.tasks))
+        assert inside.sum() == inside[:, list(own)].sum()
+        lengths = [problem.ticks.seconds_below(one) for one in listed.lengths.tolist()]
+        found.append({tuple(row): one for row, one in zip(inside[:, list(own)].tolist(), lengths, strict=True)})
+    assert len(found[0]) > 100
+    assert found[1] == pytest.approx(found[0])
 
 
 def test_dual_prices_of_a_partition_and_in_a_region() -> None:
     """Three pairs of three tasks ask for one and a half GPUs each."""
     program = SetProgram(3, 2)
-    program.add(np.array([0b011, 0b101, 0b110]), 1)
+    program.add(np.array([[0b011], [0b101], [0b110]]), 1)
     prices, asked = program.prices(np.full(3, 1 / 3))
     assert [*prices, asked] == pytest.approx([0.5, 0.5, 0.5, 1.5])
     # In a region they leave the start by some share at most, apart from a common factor.
@@ -124,8 +144,8 @@ def test_dual_prices_of_a_partition_and_in_a_region() -> None:
 
 def test_sets_of_a_longer_limit_are_forgotten() -> None:
     program = SetProgram(3, 2)
-    program.add(np.array([0b011, 0b101]), 5)
-    program.add(np.array([0b110, 0b101]), 8)
+    program.add(np.array([[0b011], [0b101]]), 5)
+    program.add(np.array([[0b110], [0b101]]), 8)
     assert program.within(8) is program
     assert len(program.within(5)) == 2
 
