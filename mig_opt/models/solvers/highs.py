@@ -36,14 +36,8 @@ class Highs:
             return f'HiGHS cannot be loaded ({error}); mend it with: pip install "highspy>=1.10,<1.15"'
         return None
 
-    def run(self, run: ProgramRun) -> ProgramOutcome:
-        """Solve a program.
-
-        Raises
-        ------
-        SolverError
-            If HiGHS ends without an answer.
-        """
+    def _model(self, run: ProgramRun, names: list[str]) -> Any:
+        """Return the program as HiGHS has it, with its options and where it starts."""
         import highspy
         import pulp  # slow to load, and whoever has a program has loaded it
 
@@ -65,11 +59,24 @@ class Highs:
         model = run.program.solverModel
         if run.left is not None:
             model.setOptionValue("time_limit", run.left)
-        names = [variable.name for variable in run.program.variables()]
         if run.start is not None:
             solution = highspy.HighsSolution()
             solution.col_value = [run.start[name] for name in names]
             model.setSolution(solution)
+        return model
+
+    def run(self, run: ProgramRun) -> ProgramOutcome:
+        """Solve a program.
+
+        Raises
+        ------
+        SolverError
+            If HiGHS ends without an answer.
+        """
+        from highspy import HighsModelStatus
+
+        names = [variable.name for variable in run.program.variables()]
+        model = self._model(run, names)
         guard, looks = Guard(), itertools.count(1)
         most = math.inf if run.nodes is None else run.nodes * _LOOKS_PER_NODE
 
@@ -92,7 +99,7 @@ class Highs:
         model.run()
         if guard.failure is not None:
             raise guard.failure
-        if self._presolve and model.getModelStatus() == highspy.HighsModelStatus.kSolveError:
+        if self._presolve and model.getModelStatus() == HighsModelStatus.kSolveError:
             return Highs(self.tolerance, presolve=False).run(run)
         return _outcome(model, names)
 

@@ -19,7 +19,7 @@ from mig_opt.batch.loads.columns import PricingProblem, combine_in_orders, fill_
 from mig_opt.batch.loads.gpu_sets import GpuSets
 from mig_opt.batch.loads.layout_values import PricedTasks
 from mig_opt.batch.loads.partitions import partition_of_sets
-from mig_opt.batch.loads.subsets import NEVER, contents, rows_of_contents, rows_of_sets, sets_of_rows
+from mig_opt.batch.loads.subsets import NEVER, contents, rows_of_sets
 from mig_opt.batch.loads.tree import LoadTree
 from mig_opt.gpu.model import GpuModel, Profile
 
@@ -113,9 +113,7 @@ def found_in(
     values = contents(known, len(prices)) @ priced.astype(np.int64)
     tasks = PricedTasks(np.ones((1, len(prices)), np.int32), priced, int(priced.sum()), 10, 1, 2**20)
     listed = GpuSets(known, values, np.zeros(len(known), np.int64), np.zeros(len(known), np.int64))
-    return partition_of_sets(listed, tasks, count, most_steps, workers, lambda: expired, most_of_first=most_of_first)[
-        :2
-    ]
+    return partition_of_sets(listed, tasks, count, most_steps, workers, lambda: expired, 0, most_of_first)[:2]
 
 
 @given(
@@ -164,22 +162,10 @@ def test_the_only_one_among_thousands_of_sets_is_found(count: int, most: int) ->
     rng, tasks = Random(count), list(range(most))
     rng.shuffle(tasks)
     parts = {sum(1 << at for at in tasks[part::count]) for part in range(count)}
-    others = {
-        sum(1 << at for at in rng.sample(range(most), most // count)) for _ in range(40_000 if count < 9 else 900)
-    }
+    number = 40_000 if count < 9 else 900
+    others = {sum(1 << at for at in rng.sample(range(most), most // count)) for _ in range(number)}
     found, _ = found_in([*parts, *others], [1] * most, count, workers=2)
     assert set(found or ()) == parts
-
-
-@given(st.integers(1, 127).flatmap(lambda tasks: st.tuples(st.just(tasks), st.sets(st.integers(0, 2**tasks - 1)))))
-def test_sets_as_rows_of_words(given: tuple[int, set[int]]) -> None:
-    tasks, sets = given
-    rows = rows_of_sets(sorted(sets), tasks)
-    assert rows.shape == (len(sets), 1 if tasks <= 64 else 2)
-    assert sets_of_rows(rows) == sorted(sets)
-    inside = contents(rows, tasks)
-    assert inside.tolist() == [[one >> task & 1 for task in range(tasks)] for one in sorted(sets)]
-    assert (rows_of_contents(inside) == rows).all()
 
 
 def test_a_search_in_parts_never_says_that_there_is_none_where_there_is_one() -> None:

@@ -28,10 +28,9 @@ from mig_opt.models.batch.set_prices import has_sets
 
 def worth(prices: np.ndarray, mean: float) -> GpuSets:
     """Return the sets of 4 of 16 tasks that are worth some value at least."""
-    sets = np.array([sum(1 << at for at in some) for some in itertools.combinations(range(16), 4)])
-    rows = sets[:, np.newaxis]
-    values = np.round(10_000 * (contents(rows, 16) @ prices)).astype(np.int64)
-    return GpuSets(rows, values, values, values).at(values >= 10_000 * mean)
+    sets = np.array([[sum(1 << at for at in some)] for some in itertools.combinations(range(16), 4)])
+    values = np.round(10_000 * (contents(sets, 16) @ prices)).astype(np.int64)
+    return GpuSets(sets, values, values, values).at(values >= 10_000 * mean)
 
 
 def test_a_step_leaves_fewer_sets_with_each_task_in_as_many() -> None:
