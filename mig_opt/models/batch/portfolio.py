@@ -14,8 +14,8 @@ It is a portfolio of :data:`PHASES`, one after the other, each where it applies:
    that is left is decided or searched by itself, and local search takes turns with that
    (:mod:`mig_opt.models.batch.layout_search`). On several GPUs with some ten tasks each, the tasks are partitioned into
    sets of one GPU each (:mod:`mig_opt.models.batch.set_partition`).
-4. The rest is left to the local search, in turn with sets of up to some sixty tasks of about the same value, which are
-   joined to schedules (:mod:`mig_opt.models.batch.even_sets`) and raise the bound. Batches that the tables of
+4. The rest is left to the local search, in turn with sets of about the same value, which are joined to schedules
+   (:mod:`mig_opt.models.batch.even_sets`) and raise the bound. Batches that the tables of
    subsets could take, and all of them where there is no limit of time, are left to the block model as a whole
    (:mod:`mig_opt.models.batch.block_search`).
 """
