@@ -28,7 +28,7 @@ static int32_t *slot_of(const Search *search, Set set)
  * which of the sets do without it, as bits. */
 typedef struct {
     Set *sets;
-    int64_t *values, begin[MOST_TASKS + 2], count, best, words, halves; /* of the bits of a set */
+    int64_t *values, begin[MOST_TASKS + 1], count, best, words, halves; /* of the bits of a set */
     uint64_t *without;
 } Listed;
 
@@ -62,8 +62,7 @@ static void index_sets(Search *search, Listed *list, int64_t count)
         while (at < count && first_of(list->sets[at]) == task)
             at++;
     }
-    list->begin[MOST_TASKS + 1] = list->count = count;
-    list->words = count / BITS + 1;
+    list->count = count, list->words = count / BITS + 1;
     search->steps_left -= STEPS_OF_INDEX * list->halves * list->words;
     list->best = 0;
     for (int64_t one = 0; one < count; one++)
@@ -193,7 +192,8 @@ static int64_t divide(Search *search, Set left, Set used, int64_t value, const L
 }
 
 /* Looks for a partition that has one of the first sets, and counts the steps: there are as many at most, and with each of
- * the first sets no more than the last limit. The sets come by their first task, then in falling order of value. Another thread ends it by writing to the second of the steps. */
+ * the first sets no more than the last limit. The sets come by their first task, then in falling order of value. Another
+ * thread ends it by writing to the second of the steps. */
 EXPORT int64_t partition_of_sets(
     const IntegerRows *sets, const Integers *values, const Integers *firsts, const int64_t limits[3], Integers *steps,
     IntegerRows *parts)
